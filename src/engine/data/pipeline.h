@@ -1,0 +1,108 @@
+/*
+ * pipeline.h - from a table's columns to model features, at fit and ever after.
+ *
+ * A pipeline says for each input column what it became: nothing (dropped, with the
+ * reason), one numeric feature, one category, or a date's parts. It is fitted once
+ * on the table, stored as an image (format.h) and replayed row by row at prediction.
+ *
+ * A feature's value is one double: a number (NaN = missing), or a category's code as
+ * a double (0..n_levels-1; NaN = missing, AG_UNSEEN = a level training never saw).
+ *
+ * int64 and timestamps become doubles after an exact int64 subtraction of `origin`
+ * (the training minimum), so that neighbours beyond 2^53 stay apart.
+ */
+#ifndef AG_PIPELINE_H
+#define AG_PIPELINE_H
+
+#include "engine/base/bytes.h"
+#include "engine/base/context.h"
+#include "engine/data/bins.h"
+#include "engine/data/label.h"
+#include "engine/data/schema.h"
+#include "engine/data/table.h"
+
+#define AG_UNSEEN (-1.0)
+
+/* What a feature is made of its column. */
+typedef enum AgFeatureKind
+{
+	AG_FEATURE_NUMBER =
+		1, /* the value itself; date and timestamp: days / microseconds since origin, +/-infinity kept */
+	AG_FEATURE_CATEGORY = 2, /* level code */
+	AG_FEATURE_YEAR = 3,
+	AG_FEATURE_MONTH = 4,       /* 1..12 */
+	AG_FEATURE_DAY = 5,         /* 1..31 */
+	AG_FEATURE_DAY_OF_WEEK = 6, /* 0 = Sunday, as PostgreSQL's dow */
+	AG_FEATURE_HOUR = 7,
+	AG_FEATURE_MINUTE = 8,
+	AG_FEATURE_SECOND = 9
+} AgFeatureKind;
+
+typedef struct AgFeature
+{
+	AgFeatureKind kind;
+	int input;         /* index into inputs */
+	char *name;        /* the column's name, or "column (hour)" for parts: for messages; unique */
+	int64_t origin;    /* INT64, DATE, TIMESTAMP numbers */
+	uint32_t n_levels; /* category */
+} AgFeature;
+
+/* An input column, kept or dropped. */
+typedef struct AgInput
+{
+	char *name;
+	char *sql_type;
+	AgType type;
+	bool is_used;      /* some feature needs it: it must be present at prediction */
+	char *dropped_why; /* "constant", "identifier-like", ... NULL when used */
+	int64_t n_missing;
+	double min, max, mean; /* numbers; NaN otherwise */
+	AgDictionary *levels;  /* category: texts by code; NULL otherwise */
+	uint32_t n_distinct;   /* TEXT */
+} AgInput;
+
+typedef struct AgPipeline
+{
+	AgMem *mem;
+	int n_inputs;
+	AgInput *inputs;
+	int n_features;
+	AgFeature *features;
+	/* what a predictor needs beside the features */
+	AgProblem problem;
+	AgType label_type;
+	char *label_name;
+	int n_classes;
+	AgClass *classes;
+	char *time_zone; /* zone in which timestamptz columns were read, "" if there is none */
+	bool raw_text;   /* texts are raw bytes of an SQL_ASCII database */
+	AgArena arena;   /* owns all of it */
+} AgPipeline;
+
+/*
+ * Fits the pipeline on a finished table. Drops (each with a NOTICE at NORMAL level, one line a reason):
+ * all-missing and constant columns (one value and no NULL; one value plus NULL is a two-level feature),
+ * text with more than 99 % distinct values of its non-NULL rows and over 20 rows, exact duplicates of an
+ * earlier column; date parts that are constant. ignored[] marks columns to leave out. AG_ERR_DATA "no usable
+ * feature" when nothing is left.
+ */
+AgStatus ag_pipeline_fit(const AgContext *ctx, const AgTable *table, const AgLabel *label,
+						 const char *time_zone, bool raw_text, AgPipeline **pipeline);
+void ag_pipeline_free(AgPipeline *pipeline); /* NULL allowed */
+
+/* Bins every feature of the table (in row order). Columns are given back as they are done when drop is set. */
+AgStatus ag_pipeline_bin(const AgContext *ctx, const AgPipeline *pipeline, AgTable *table,
+						 const AgBinParams *params, bool drop, AgBins **bins);
+
+/*
+ * One row to features[n_features]. values[n_inputs] in the inputs' order and types; unused inputs aren't
+ * looked at. No allocation; never fails.
+ */
+void ag_pipeline_encode(const AgPipeline *pipeline, const AgValue *values, double *features);
+
+/* The pipeline as an image of kind AG_IMAGE_PIPELINE, and back (everything is checked; AG_ERR_CORRUPT). */
+AgStatus ag_pipeline_write(const AgContext *ctx, const AgPipeline *pipeline, AgWriter *writer);
+AgStatus ag_pipeline_read(const AgContext *ctx, const void *image, size_t size,
+						  AgPipeline **pipeline);
+
+#endif

@@ -1,0 +1,69 @@
+/*
+ * engine.h - all that the glue in src/pg may see of the engine: the options' table, prediction with a
+ * stored predictor, metrics. (The wire's headers are beside it, in src/wire.)
+ */
+#ifndef AG_ENGINE_H
+#define AG_ENGINE_H
+
+#include "engine/base/context.h"
+#include "engine/data/label.h"
+#include "engine/data/schema.h"
+#include "engine/model/metric.h"
+#include "engine/search/options.h"
+
+/* A predictor's image bytes: member 0 is the pipeline, the others by ordinal. data must be 64-byte aligned. */
+typedef struct AgImagePart
+{
+	int member;
+	const void *data;
+	size_t size;
+} AgImagePart;
+
+/* A member as the catalogue has it: what the loader needs to put the ensemble together. */
+typedef struct AgMemberRef
+{
+	int ordinal;
+	const char *name;
+	const char *family; /* "GBM", "ENS_WEIGHTED" */
+	int n_inputs;
+	const int *inputs; /* ordinals */
+	const double *weights;
+} AgMemberRef;
+
+typedef struct AgPredictor AgPredictor;
+
+/* What the glue has to deliver for each input column. */
+typedef struct AgInputInfo
+{
+	const char *name;
+	const char *sql_type;
+	AgType type;
+	bool is_used; /* must be there at prediction */
+} AgInputInfo;
+
+/*
+ * Loads a predictor for one member (0: AG_ERR_INTERNAL). The parts' bytes must outlive it. Checks all bytes; AG_ERR_CORRUPT.
+ * Only the parts that `member` needs have to be given.
+ */
+AgStatus ag_predictor_open(const AgContext *ctx, const AgImagePart *parts, int n_parts,
+						   const AgMemberRef *members, int n_members, int member,
+						   AgPredictor **predictor);
+void ag_predictor_close(AgPredictor *predictor); /* NULL allowed */
+
+AgProblem ag_predictor_problem(const AgPredictor *predictor);
+AgType ag_predictor_label_type(const AgPredictor *predictor);
+const char *ag_predictor_label_name(const AgPredictor *predictor);
+const char *ag_predictor_time_zone(const AgPredictor *predictor); /* "" when no timestamptz */
+bool ag_predictor_raw_text(const AgPredictor *predictor);
+const AgInputInfo *ag_predictor_inputs(const AgPredictor *predictor, int *n);
+const AgClass *ag_predictor_classes(const AgPredictor *predictor, int *n);
+/* Doubles that ag_predictor_run writes: 1, or the number of classes. */
+int ag_predictor_outputs(const AgPredictor *predictor);
+
+/*
+ * One row: values[n_inputs] (unused inputs aren't looked at) to out[outputs]: the value, or the classes' probabilities. No
+ * allocation, always finite. Not thread-safe on one AgPredictor (it owns scratch space).
+ */
+void ag_predictor_run(AgPredictor *predictor, const AgValue *values, double *out);
+
+#endif

@@ -1,0 +1,45 @@
+/*
+ * param.h - the hyperparameters of a family: one table a family serves parsing, checking,
+ * help texts and ag_families().
+ */
+#ifndef AG_PARAM_H
+#define AG_PARAM_H
+
+#include "engine/base/context.h"
+
+typedef enum AgParamType
+{
+	AG_PARAM_INT,
+	AG_PARAM_REAL,
+	AG_PARAM_BOOL,
+	AG_PARAM_CHOICE, /* one of `choices`; stored as its index in an int */
+	AG_PARAM_LIST    /* list of numbers; only where a family says so */
+} AgParamType;
+
+typedef struct AgParamSpec
+{
+	const char *name;
+	const char *aliases; /* blank-separated, or NULL */
+	AgParamType type;
+	double min, max;     /* both allowed */
+	double normal;       /* the default */
+	const char *choices; /* CHOICE: blank-separated */
+	const char *help;    /* one line: what it does, its unit */
+	size_t offset;       /* where the value sits in the family's struct: int, double or bool */
+} AgParamSpec;
+
+/*
+ * The spec that a name (or alias) means; NULL when none. *nearest (may be NULL) gets the closest name for the hint.
+ */
+const AgParamSpec *ag_param_find(const AgParamSpec *specs, int n_specs, const char *name,
+								 const char **nearest);
+/* Fills a family's struct with the defaults. */
+void ag_params_default(const AgParamSpec *specs, int n_specs, void *params);
+/*
+ * Sets one parameter from JSON text (number, true/false, or string without quotes). is_string says which it was.
+ * AG_ERR_OPTION names the parameter, what it takes and what was given.
+ */
+AgStatus ag_param_set(const AgParamSpec *specs, int n_specs, const char *family, const char *name,
+					  const char *text, bool is_string, void *params, AgError *err);
+
+#endif

@@ -1,0 +1,80 @@
+/*
+ * trees.h - a fitted set of trees: in memory, as an image, and at prediction.
+ *
+ * All trees of a model sit in flat arrays. Node 0 of a tree is its root; children lie behind
+ * their parent (so that walks end), leaves are negative child references: ~leaf. One predicate
+ * (bins.h): x <= threshold goes left; categories by a bit set of codes.
+ */
+#ifndef AG_TREES_H
+#define AG_TREES_H
+
+#include "engine/base/bytes.h"
+#include "engine/base/context.h"
+
+#define AG_NODE_CATEGORY 1u     /* threshold unused: `set` names a bit set of codes that go left */
+#define AG_NODE_MISSING_LEFT 2u /* NaN goes left */
+#define AG_NODE_UNSEEN_LEFT                                                                        \
+	4u /* category: codes beyond the set, the tail's bin included, and AG_UNSEEN go left */
+
+/* 32 bytes; the layout is the image's. */
+typedef struct AgTreeNode
+{
+	double threshold;
+	uint32_t feature;
+	uint32_t flags;
+	int32_t left; /* node index within the tree, or ~leaf index within the tree */
+	int32_t right;
+	uint32_t set;   /* category: offset into `sets`, in uint64 words */
+	uint32_t n_set; /* words of the set */
+} AgTreeNode;
+
+typedef struct AgTree
+{
+	uint64_t first_node;
+	uint64_t first_leaf;
+	uint32_t n_nodes;  /* 0: a single leaf */
+	uint32_t n_leaves; /* >= 1 */
+	uint32_t output;   /* which score it adds to (class of a multiclass round; else 0) */
+	uint32_t depth;
+} AgTree;
+
+typedef enum AgLink
+{
+	AG_LINK_IDENTITY = 0,
+	AG_LINK_SIGMOID = 1, /* one score -> {1-p, p} */
+	AG_LINK_SOFTMAX = 2,
+	AG_LINK_MEAN_FREQUENCIES = 3, /* forests: leaves hold class frequencies; reserved for them */
+	AG_LINK_EXP = 4               /* Poisson, Tweedie, gamma */
+} AgLink;
+
+typedef struct AgTrees
+{
+	uint32_t n_features; /* length of the feature vector */
+	uint32_t n_outputs;  /* scores: 1, or the number of classes */
+	uint32_t n_trees;
+	AgLink link;
+	const double *base; /* [n_outputs] scores before any tree */
+	const AgTree *trees;
+	const AgTreeNode *nodes;
+	const double *leaves; /* already times the learning rate */
+	const uint64_t *sets;
+	uint64_t n_nodes, n_leaves, n_set_words;
+	AgArena arena; /* owns the arrays, unless they lie in an image */
+} AgTrees;
+
+void ag_trees_free(AgTrees *trees); /* NULL allowed */
+
+AgStatus ag_trees_write(const AgContext *ctx, const AgTrees *trees, AgWriter *writer);
+/*
+ * In place: image must outlive the result and be 64-byte aligned. Checks everything that prediction relies on: features
+ * < n_features, children behind their parent and every node and leaf reached exactly once, sets in bounds, leaves and base finite, link and outputs
+ * known. AG_ERR_CORRUPT otherwise.
+ */
+AgStatus ag_trees_read(const AgContext *ctx, const void *image, size_t size, AgTrees **trees);
+
+/* Scores of one row (features[n_features]) before the link: scores[n_outputs]. Sum order: trees ascending. */
+void ag_trees_score(const AgTrees *trees, const double *features, double *scores);
+/* The link, in place where n_outputs allows: out[1] regression, out[2] sigmoid, out[n_outputs] softmax. */
+void ag_trees_link(const AgTrees *trees, const double *scores, double *out);
+
+#endif

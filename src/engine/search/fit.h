@@ -1,0 +1,106 @@
+/*
+ * fit.h - one fit: the story from a table of rows to a stored predictor.
+ */
+#ifndef AG_FIT_H
+#define AG_FIT_H
+
+#include "engine/base/context.h"
+#include "engine/data/table.h"
+#include "engine/search/options.h"
+
+/* A GPU that was asked for: what the host found out (the trainer loads the CUDA module and probes). */
+typedef struct AgGpuState
+{
+	int n_usable;     /* GPUs that can train here */
+	char reason[512]; /* why none, root cause first; empty when n_usable > 0 */
+	char cure[512];   /* what to do about it */
+} AgGpuState;
+
+/* What stays when the fit is done; the sink copies what it needs. All texts UTF-8. */
+typedef struct AgFittedPredictor
+{
+	AgProblem problem;
+	AgMetric eval_metric;
+	int64_t n_rows;
+	int64_t n_rows_left_out;
+	int n_classes;
+	const AgClass *classes;
+	const char *best_model;
+	double score_val; /* higher is better */
+	double fit_seconds;
+	const char *plan_json; /* the executed plan: options in force, seeds, folds, rounds */
+	const char *const *warnings;
+	int n_warnings;
+} AgFittedPredictor;
+
+typedef struct AgFittedFeature
+{
+	int ordinal;
+	const char *column;
+	const char *sql_type;
+	const char *kind; /* "number", "category", "date", "boolean", "text" */
+	bool is_used;
+	const char *became; /* "number", "category of 12 levels", "number, year, month, ..." or NULL */
+	const char *dropped_why; /* NULL when used */
+	int64_t n_missing;
+	int64_t n_distinct;          /* -1 unknown */
+	double min, max, mean;       /* NaN: none */
+	const char *categories_json; /* array of the commonest levels (at most 100) or NULL */
+} AgFittedFeature;
+
+typedef struct AgFittedMember
+{
+	int ordinal;        /* 1.. ; part images use it */
+	const char *name;   /* "GBM", "WeightedEnsemble_L2" */
+	const char *family; /* "GBM", "ENS_WEIGHTED" */
+	int stack_level;
+	int fit_order;
+	const char *params_json;             /* all hyperparameters as used */
+	double score_val;                    /* higher is better; NaN: none */
+	double fit_seconds, predict_seconds; /* own */
+	const char *device;                  /* "cpu" */
+	double num_gpus;
+	int num_cpus;
+	bool can_infer;
+	int n_inputs; /* an ensemble's members */
+	const char *const *input_names;
+	const double *input_weights;
+} AgFittedMember;
+
+/* Where results go; called in this order: predictor, features, members, parts. A failure ends the fit with it. */
+typedef struct AgFitSink
+{
+	void *host;
+	AgStatus (*predictor)(void *host, const AgFittedPredictor *predictor);
+	AgStatus (*feature)(void *host, const AgFittedFeature *feature);
+	AgStatus (*member)(void *host, const AgFittedMember *member);
+	/* A member's image; member 0 is the pipeline's. */
+	AgStatus (*image)(void *host, int member, const void *bytes, size_t n_bytes);
+} AgFitSink;
+
+typedef struct AgFitJob
+{
+	const AgFitOptions *options;
+	const char *label_name; /* schema column with role LABEL */
+	const char *time_zone;
+	bool raw_text;
+	int num_cpus;       /* granted */
+	int64_t started_ns; /* ag_clock_ns() when the whole call began */
+	AgGpuState gpu;     /* looked at only when a GPU was asked for */
+} AgFitJob;
+
+/*
+ * Memory that fitting the finished-reading table will take in all (the table included), an upper estimate in bytes: what the
+ * host leases before ag_fit_run.
+ */
+int64_t ag_fit_memory(const AgTable *table, const AgFitOptions *options, int n_threads);
+
+/*
+ * Runs the fit on the rows read (not yet ag_table_finish'ed; the table's columns are given back on the way). ctx->deadline_ns
+ * bounds it: the best so far is kept. A model that fails (memory, non-finite predictions) is skipped with a WARNING while
+ * another works.
+ */
+AgStatus ag_fit_run(const AgContext *ctx, const AgFitJob *job, AgTable *table,
+					const AgFitSink *sink);
+
+#endif

@@ -1,0 +1,107 @@
+/*
+ * options.h - the options of ag_fit: one table for parsing, checking and documenting.
+ *
+ * The glue flattens the jsonb into entries (path, type, text); the engine checks them. So
+ * hostile options are fuzzed without a server. Used on both sides: the backend checks before any
+ * work is done, the trainer parses the same entries again.
+ */
+#ifndef AG_OPTIONS_H
+#define AG_OPTIONS_H
+
+#include "engine/base/bytes.h"
+#include "engine/base/context.h"
+#include "engine/data/label.h"
+#include "engine/model/gbm.h"
+#include "engine/model/metric.h"
+
+typedef enum AgJson
+{
+	AG_JSON_NULL = 0,
+	AG_JSON_BOOL = 1,
+	AG_JSON_NUMBER = 2,
+	AG_JSON_STRING = 3,
+	AG_JSON_OBJECT = 4, /* text: number of members */
+	AG_JSON_ARRAY = 5   /* text: number of elements */
+} AgJson;
+
+/*
+ * One node of the options' JSON tree, parents before children. path is a JSON pointer (RFC 6901):
+ * "/hyperparameters/GBM/0/num_leaves"; the root itself has no entry. text: number and bool as JSON
+ * writes them, string without quotes and unescaped.
+ */
+typedef struct AgOptionEntry
+{
+	const char *path;
+	AgJson type;
+	const char *text;
+} AgOptionEntry;
+
+#define AG_MAX_OPTION_ENTRIES 100000
+#define AG_MAX_MODELS 200 /* configurations in hyperparameters */
+
+/* A row of the table (and of ag_options()). */
+typedef struct AgOptionSpec
+{
+	const char *name;
+	const char *type;   /* "boolean", "integer", "number", "text", "text or array", "object", ... */
+	const char *range;  /* human: "0 to 4", "one of binary, multiclass, ..." */
+	const char *normal; /* default, as JSON text */
+	bool supported;     /* false: accepted by no release yet: AG_ERR_UNSUPPORTED when given */
+	const char *help;   /* one line */
+} AgOptionSpec;
+
+const AgOptionSpec *ag_option_specs(int *n);
+
+/* Resources as asked for; "auto" = -1. */
+typedef struct AgResourcesAsked
+{
+	double num_gpus; /* -1 auto, >= 0 */
+	int num_cpus;    /* -1 auto, >= 1 */
+} AgResourcesAsked;
+
+typedef enum AgFamilyId
+{
+	AG_FAMILY_GBM = 0,
+	AG_FAMILY_LAST
+} AgFamilyId;
+
+/* One configuration to fit, in the order given. */
+typedef struct AgModelConfig
+{
+	AgFamilyId family;
+	char name[64];          /* "GBM", "GBM_2", ... unique */
+	AgGbmParams gbm;        /* family GBM */
+	AgResourcesAsked asked; /* ag_args_fit of the model over the fit's, already merged */
+	double max_time_limit;  /* seconds; INFINITY: none */
+	char *params_json;      /* what was given, as JSON, for the catalogue; arena */
+} AgModelConfig;
+
+typedef struct AgFitOptions
+{
+	char *name;        /* NULL: the default */
+	double time_limit; /* seconds; NAN: not given */
+	AgProblem problem;
+	AgMetric eval_metric; /* NONE: the default */
+	int verbosity;        /* 0..4 */
+	uint64_t random_state;
+	double holdout_frac;    /* NAN: the rule */
+	double memory_limit_gb; /* NAN: not given */
+	AgResourcesAsked total; /* num_cpus, num_gpus of the whole fit */
+	char *positive_class;   /* NULL: the rule */
+	char *time_zone;        /* NULL: the session's */
+	int n_ignored;
+	char **ignored_columns;
+	int n_models;
+	AgModelConfig *models; /* never empty */
+	AgArena arena;
+} AgFitOptions;
+
+/*
+ * Parses and checks. Errors: AG_ERR_OPTION (unknown name: with the nearest known one as hint; wrong type; out of
+ * range: what it takes and what was given), AG_ERR_UNSUPPORTED ("option \"x\" is not supported yet").
+ */
+AgStatus ag_options_parse(AgMem *mem, const AgOptionEntry *entries, int n_entries,
+						  AgFitOptions **options, AgError *err);
+void ag_options_free(AgFitOptions *options);
+
+#endif
