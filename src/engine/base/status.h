@@ -56,6 +56,12 @@ AgStatus ag_error_set(AgError *err, AgStatus status, const char *format, ...)
 void ag_error_detail(AgError *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void ag_error_hint(AgError *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/*
+ * How many of the first `limit` bytes of a text of n_bytes to keep so that no UTF-8 character is
+ * cut in two (bytes that are no UTF-8 are cut at the limit).
+ */
+size_t ag_utf8_clip(const char *text, size_t n_bytes, size_t limit);
+
 /* Passes a failure up. */
 #define AG_TRY(expression)                                                                         \
 	do                                                                                             \
