@@ -12,8 +12,7 @@ typedef enum AgParamType
 	AG_PARAM_INT,
 	AG_PARAM_REAL,
 	AG_PARAM_BOOL,
-	AG_PARAM_CHOICE, /* one of `choices`; stored as its index in an int */
-	AG_PARAM_LIST    /* list of numbers; only where a family says so */
+	AG_PARAM_CHOICE /* one of `choices`; stored as its index in an int */
 } AgParamType;
 
 typedef struct AgParamSpec
@@ -21,9 +20,9 @@ typedef struct AgParamSpec
 	const char *name;
 	const char *aliases; /* blank-separated, or NULL */
 	AgParamType type;
-	double min, max;     /* both allowed */
-	double normal;       /* the default */
-	const char *choices; /* CHOICE: blank-separated */
+	double min, max;     /* both allowed; infinite: no bound on that side */
+	double normal;       /* the default; BOOL: 0 or 1; CHOICE: the index */
+	const char *choices; /* CHOICE: blank-separated; NULL otherwise */
 	const char *help;    /* one line: what it does, its unit */
 	size_t offset;       /* where the value sits in the family's struct: int, double or bool */
 } AgParamSpec;
@@ -36,8 +35,14 @@ const AgParamSpec *ag_param_find(const AgParamSpec *specs, int n_specs, const ch
 /* Fills a family's struct with the defaults. */
 void ag_params_default(const AgParamSpec *specs, int n_specs, void *params);
 /*
- * Sets one parameter from JSON text (number, true/false, or string without quotes). is_string says which it was.
- * AG_ERR_OPTION names the parameter, what it takes and what was given.
+ * What a parameter takes, for messages and listings: "an integer from 2 to 131072", "true or false",
+ * "one of \"gini\", \"entropy\"". Returns text, cut to size bytes.
+ */
+char *ag_param_takes(const AgParamSpec *spec, char *text, size_t size);
+/*
+ * Sets one parameter from JSON text (number, true/false, null, an array or object as text, or a string without
+ * quotes). is_string says whether it was a string. AG_ERR_OPTION names the parameter, what it takes and what was
+ * given, or the nearest name when there is none of that name; params is unchanged then.
  */
 AgStatus ag_param_set(const AgParamSpec *specs, int n_specs, const char *family, const char *name,
 					  const char *text, bool is_string, void *params, AgError *err);

@@ -1,0 +1,239 @@
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/nearest.h"
+#include "engine/model/param.h"
+
+/* The next blank-separated word from *list on; NULL at the end. */
+static const char *
+next_word(const char **list, size_t *n_bytes)
+{
+	const char *word = *list;
+
+	while (*word == ' ')
+		word++;
+	if (*word == '\0')
+		return NULL;
+	*n_bytes = strcspn(word, " ");
+	*list = word + *n_bytes;
+	return word;
+}
+
+/* The place of name among the words of list, or -1. */
+static int
+word_index(const char *list, const char *name)
+{
+	size_t n_name = strlen(name), n_bytes;
+	const char *word;
+
+	for (int i = 0; list != NULL && (word = next_word(&list, &n_bytes)) != NULL; i++)
+		if (n_bytes == n_name && memcmp(word, name, n_bytes) == 0)
+			return i;
+	return -1;
+}
+
+const AgParamSpec *
+ag_param_find(const AgParamSpec *specs, int n_specs, const char *name, const char **nearest)
+{
+	AgNearest close;
+
+	if (nearest != NULL)
+		*nearest = NULL;
+	for (int i = 0; i < n_specs; i++)
+		if (strcmp(specs[i].name, name) == 0 || word_index(specs[i].aliases, name) >= 0)
+			return &specs[i];
+	if (nearest == NULL)
+		return NULL;
+	ag_nearest_init(&close, name);
+	for (int i = 0; i < n_specs; i++)
+		ag_nearest_offer(&close, specs[i].name);
+	*nearest = ag_nearest_name(&close);
+	return NULL;
+}
+
+static void
+store(const AgParamSpec *spec, double value, void *params)
+{
+	char *at = (char *) params + spec->offset;
+
+	switch (spec->type)
+	{
+		case AG_PARAM_REAL:
+			memcpy(at, &value, sizeof value);
+			break;
+		case AG_PARAM_BOOL:
+		{
+			bool flag = value != 0.0;
+
+			memcpy(at, &flag, sizeof flag);
+			break;
+		}
+		case AG_PARAM_INT:
+		case AG_PARAM_CHOICE:
+		{
+			int number = (int) value;
+
+			memcpy(at, &number, sizeof number);
+			break;
+		}
+	}
+}
+
+void
+ag_params_default(const AgParamSpec *specs, int n_specs, void *params)
+{
+	for (int i = 0; i < n_specs; i++)
+		store(&specs[i], specs[i].normal, params);
+}
+
+/* Appends to the NUL-terminated text, as far as it fits. */
+static void __attribute__((format(printf, 3, 4)))
+append(char *text, size_t size, const char *format, ...)
+{
+	size_t used = strlen(text);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text + used, size - used, format, args);
+	va_end(args);
+}
+
+char *
+ag_param_takes(const AgParamSpec *spec, char *text, size_t size)
+{
+	const char *choices = spec->choices, *word;
+	bool has_min = isfinite(spec->min), has_max = isfinite(spec->max);
+	size_t n_bytes;
+
+	if (size == 0)
+		return text;
+	text[0] = '\0';
+	switch (spec->type)
+	{
+		case AG_PARAM_BOOL:
+			append(text, size, "true or false");
+			break;
+		case AG_PARAM_CHOICE:
+			append(text, size, "one of");
+			for (int i = 0; (word = next_word(&choices, &n_bytes)) != NULL; i++)
+				append(text, size, "%s\"%.*s\"", i > 0 ? ", " : " ", (int) n_bytes, word);
+			break;
+		case AG_PARAM_INT:
+		case AG_PARAM_REAL:
+			append(text, size, "%s", spec->type == AG_PARAM_INT ? "an integer" : "a number");
+			if (has_min && has_max)
+				append(text, size, " from %.10g to %.10g", spec->min, spec->max);
+			else if (has_min)
+				append(text, size, " of at least %.10g", spec->min);
+			else if (has_max)
+				append(text, size, " of at most %.10g", spec->max);
+			break;
+	}
+	return text;
+}
+
+/*
+ * Reads text as a JSON number. strtod alone would also take "inf", "nan", hexadecimal
+ * and leading blanks.
+ */
+static bool
+read_number(const char *text, double *value)
+{
+	const char *at = text;
+	char *end;
+
+	if (*at == '-')
+		at++;
+	if (*at < '0' || *at > '9' || text[strspn(text, "0123456789+-.eE")] != '\0')
+		return false;
+	*value = strtod(text, &end);
+	return *end == '\0' && isfinite(*value);
+}
+
+/* True when text is a value of the spec's type and range. */
+static bool
+read_value(const AgParamSpec *spec, const char *text, bool is_string, double *value)
+{
+	int choice;
+
+	switch (spec->type)
+	{
+		case AG_PARAM_BOOL:
+			*value = strcmp(text, "true") == 0;
+			return !is_string && (*value != 0.0 || strcmp(text, "false") == 0);
+		case AG_PARAM_CHOICE:
+			choice = word_index(spec->choices, text);
+			*value = choice;
+			return is_string && choice >= 0;
+		case AG_PARAM_INT:
+			return !is_string && read_number(text, value) && *value == floor(*value) &&
+				   *value >= INT_MIN && *value <= INT_MAX && *value >= spec->min &&
+				   *value <= spec->max;
+		case AG_PARAM_REAL:
+			return !is_string && read_number(text, value) && *value >= spec->min &&
+				   *value <= spec->max;
+	}
+	return false;
+}
+
+#define SHOWN_BYTES 72
+
+/* What the user wrote, at most 64 bytes of it, cut at a character's end. */
+static const char *
+shown(const char *text, char buffer[SHOWN_BYTES])
+{
+	size_t n = strnlen(text, 65);
+
+	if (n <= 64)
+		return text;
+	for (n = 64; n > 0 && ((unsigned char) text[n] & 0xC0) == 0x80; n--)
+		;
+	memcpy(buffer, text, n);
+	memcpy(buffer + n, "...", 4);
+	return buffer;
+}
+
+static AgStatus
+unknown_name(const AgParamSpec *specs, int n_specs, const char *family, const char *name,
+			 const char *nearest, AgError *err)
+{
+	char names[900] = "", given[SHOWN_BYTES];
+	AgStatus status;
+
+	status = ag_error_set(err, AG_ERR_OPTION, "unrecognized parameter \"%s\" for family %s",
+						  shown(name, given), family);
+	if (nearest != NULL)
+	{
+		ag_error_hint(err, "Did you mean \"%s\"?", nearest);
+		return status;
+	}
+	for (int i = 0; i < n_specs; i++)
+		append(names, sizeof names, "%s%s", i > 0 ? ", " : "", specs[i].name);
+	ag_error_hint(err, "Family %s takes: %s.", family, names);
+	return status;
+}
+
+AgStatus
+ag_param_set(const AgParamSpec *specs, int n_specs, const char *family, const char *name,
+			 const char *text, bool is_string, void *params, AgError *err)
+{
+	const char *nearest;
+	const AgParamSpec *spec = ag_param_find(specs, n_specs, name, &nearest);
+	char takes[400];
+	char given[SHOWN_BYTES];
+	double value = 0.0;
+
+	if (spec == NULL)
+		return unknown_name(specs, n_specs, family, name, nearest, err);
+	if (read_value(spec, text, is_string, &value))
+	{
+		store(spec, value, params);
+		return AG_OK;
+	}
+	return ag_error_set(err, AG_ERR_OPTION, "parameter \"%s\" of family %s takes %s, not %s%s%s",
+						name, family, ag_param_takes(spec, takes, sizeof takes),
+						is_string ? "the text \"" : "", shown(text, given), is_string ? "\"" : "");
+}
