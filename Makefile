@@ -1,0 +1,176 @@
+# ag_pg: the extension (ag_pg.so), the program that trains (ag_trainer) and, where nvcc is found,
+# the CUDA module (ag_pg_cuda.so).
+#
+#   make                  build; `make NVCC=` without CUDA, `make WERROR=1` as CI does
+#   make install          into the server of $(PG_CONFIG), uninstall to take it out again
+#   make demo             build, start a throw-away server, fit a table, show the result
+#   make test             every test there is; ends with "N passed, N failed"
+#   make check-unit       unit tests under ASan and UBSan (UNIT=name: one of them)
+#   make check-fuzz       replays the corpora and fuzzes for a bounded number of runs (FUZZ=name)
+#   make check-tree       the laws of the rooms (src/README.md)
+#   make check-cuda-sim   the CUDA kernels on a simulator, without a GPU
+#   make installcheck     regression and isolation tests against a running server (PGHOST ...)
+#   make prove-installcheck   TAP tests (they start servers of their own; not as root)
+#   make format           clang-format on every source file
+#   make dist             build/ag_pg-VERSION.tar.gz
+
+EXTENSION = ag_pg
+MODULE_big = ag_pg
+AG_VERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" ag_pg.control)
+DATA = $(sort $(wildcard sql/$(EXTENSION)--*.sql))
+
+# --- what is linked into what: the library gets the inference half of the engine, the program all of it
+objects = $(patsubst %.c,%.o,$(sort $(wildcard $(1))))
+ENGINE_OBJS := $(call objects,src/engine/*.c src/engine/*/*.c)
+TRAINING_OBJS := $(filter-out src/engine/search/options%,$(call objects,src/engine/search/*.c)) \
+	$(call objects,$(foreach noun,gbm histogram grow objective quantise,src/engine/model/$(noun)*.c))
+WIRE_OBJS := $(call objects,src/wire/*.c)
+TRAINER_OBJS := $(call objects,src/trainer/*.c)
+GLUE_OBJS := $(call objects,src/pg/*.c)
+PURE_OBJS := $(ENGINE_OBJS) $(WIRE_OBJS) $(TRAINER_OBJS)
+OBJS = $(GLUE_OBJS) $(filter-out $(TRAINING_OBJS),$(ENGINE_OBJS)) $(WIRE_OBJS)
+
+PG_CPPFLAGS = -I$(srcdir)/src
+PG_CFLAGS = -Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers \
+	-ffunction-sections -fdata-sections
+SHLIB_LINK = -lm -Wl,--gc-sections -Wl,--version-script=src/pg/exports.map
+
+REGRESS = $(patsubst test/sql/%.sql,%,$(sort $(wildcard test/sql/*.sql)))
+REGRESS_OPTS = --inputdir=test --load-extension=$(EXTENSION)
+ISOLATION = $(patsubst test/specs/%.spec,%,$(sort $(wildcard test/specs/*.spec)))
+ISOLATION_OPTS = --inputdir=test --outputdir=. --load-extension=$(EXTENSION)
+EXTRA_CLEAN = ag_trainer $(PURE_OBJS) $(PURE_OBJS:.o=.d) $(GLUE_OBJS:.o=.d) kernels/*.o kernels/*.d \
+	ag_pg_cuda$(DLSUFFIX) build
+
+override with_llvm = no # else clang compiles every file a second time, to bitcode
+
+# The targets that need no server to build against work on a machine without one (they install it).
+ALONE = test demo deps format dist
+ifneq ($(or $(filter-out $(ALONE),$(or $(MAKECMDGOALS),all))),)
+PG_CONFIG ?= pg_config
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+ifeq ($(PGXS),)
+$(error $(PG_CONFIG) --pgxs gave nothing: `make deps` says which packages are missing)
+endif
+include $(PGXS)
+
+ifdef WERROR
+WERROR_FLAGS = -Werror
+override CFLAGS += -Werror
+endif
+
+# --- one build, one id: the server refuses a trainer of another build
+BUILD_SOURCES := $(sort $(wildcard src/*/*.[ch] src/*/*/*.[ch]))
+BUILD_ID := $(AG_VERSION)+$(shell cat $(BUILD_SOURCES) /dev/null | sha256sum | cut -c1-16)
+BUILD_ID_OBJS := $(patsubst %.c,%.o,$(shell grep -l AG_BUILD_ID $(filter %.c,$(BUILD_SOURCES)) /dev/null))
+$(BUILD_ID_OBJS): build/build_id
+$(BUILD_ID_OBJS): override CPPFLAGS += -DAG_BUILD_ID='"$(BUILD_ID)"'
+build/build_id: FORCE
+	@mkdir -p build
+	@echo '$(BUILD_ID)' | cmp -s - $@ || echo '$(BUILD_ID)' >$@
+FORCE:
+
+# --- the engine, the wire and the trainer never see a PostgreSQL header: they have a rule of their own.
+# -ffp-contract=off because the same trees must come out of any compiler and any device.
+OPTFLAGS ?= -O3
+ENGINE_WARNINGS = -Wall -Wextra -Wmissing-prototypes -Wvla -Wpointer-arith -Wformat=2 -Wundef \
+	-Wno-unused-parameter $(WERROR_FLAGS)
+ENGINE_CFLAGS = -std=gnu11 -g $(OPTFLAGS) -ffp-contract=off -fvisibility=hidden -fPIC \
+	-ffunction-sections -fdata-sections -fstack-protector-strong \
+	$(ENGINE_WARNINGS) $(COPT) $(PROFILE)
+$(PURE_OBJS): %.o: %.c
+	$(CC) $(ENGINE_CFLAGS) $(filter -DAG_BUILD_ID=%,$(CPPFLAGS)) -Isrc -MMD -MP -c -o $@ $<
+
+# PGXS tracks no headers in most packages.
+$(GLUE_OBJS): %.o: %.c
+	$(CC) $(CFLAGS) $(CPPFLAGS) -MMD -MP -c -o $@ $<
+-include $(wildcard $(PURE_OBJS:.o=.d) $(GLUE_OBJS:.o=.d))
+
+$(shlib): src/pg/exports.map
+
+ifneq ($(TRAINER_OBJS),)
+all: ag_trainer
+install: install-trainer
+endif
+ag_trainer: $(ENGINE_OBJS) $(WIRE_OBJS) $(TRAINER_OBJS)
+	$(CC) $(ENGINE_CFLAGS) -pthread -Wl,--gc-sections -Wl,-z,relro,-z,now -o $@ $^ -ldl -lm
+
+install-trainer: ag_trainer installdirs
+	$(INSTALL_PROGRAM) ag_trainer '$(DESTDIR)$(pkglibdir)/ag_trainer'
+uninstall: uninstall-trainer
+uninstall-trainer:
+	rm -f '$(DESTDIR)$(pkglibdir)/ag_trainer' '$(DESTDIR)$(pkglibdir)/ag_pg_cuda$(DLSUFFIX)'
+
+include kernels/cuda.mk
+
+# --- unit tests and fuzzers: one archive of the engine and the wire per compiler and sanitizer set
+TEST_SOURCES := $(patsubst %.o,%.c,$(ENGINE_OBJS) $(WIRE_OBJS))
+TEST_CFLAGS = -std=gnu11 -g -O1 -ffp-contract=off -fno-omit-frame-pointer -Wall -Wextra -Werror \
+	-Wno-unused-parameter -DAG_BUILD_ID='"test"' -Isrc -Itest -MMD -MP
+SANITIZE ?= -fsanitize=address,undefined -fno-sanitize-recover=all
+
+UNIT_OBJS = $(TEST_SOURCES:%.c=build/unit-obj/%.o)
+UNIT ?= $(patsubst test/unit/%.c,%,$(sort $(wildcard test/unit/*.c)))
+UNIT_PROGRAMS = $(addprefix build/unit/,$(UNIT))
+$(UNIT_OBJS): build/unit-obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(TEST_CFLAGS) $(SANITIZE) -c -o $@ $<
+build/unit-obj/engine.a: $(UNIT_OBJS)
+	@rm -f $@
+	$(AR) cr $@ $^
+build/unit/%: test/unit/%.c build/unit-obj/engine.a
+	@mkdir -p $(@D)
+	$(CC) $(TEST_CFLAGS) $(SANITIZE) -pthread -o $@ $< build/unit-obj/engine.a -ldl -lm
+check-unit: $(UNIT_PROGRAMS)
+	@failed=; for t in $(UNIT); do printf '%s: ' $$t; build/unit/$$t || failed="$$failed $$t"; done; \
+	if [ -n "$$failed" ]; then echo "unit tests that failed:$$failed"; exit 1; fi
+
+CLANG ?= $(firstword $(shell command -v clang 2>/dev/null) $(shell ls /usr/bin/clang-[0-9]* 2>/dev/null))
+FUZZ ?= $(patsubst test/fuzz/%.c,%,$(sort $(wildcard test/fuzz/*.c)))
+FUZZ_RUNS ?= 20000
+FUZZ_SECONDS ?= 30
+FUZZ_SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=all
+FUZZ_OBJS = $(TEST_SOURCES:%.c=build/fuzz-obj/%.o)
+$(FUZZ_OBJS): build/fuzz-obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(CLANG) $(TEST_CFLAGS) $(FUZZ_SANITIZE) -fsanitize=fuzzer-no-link -c -o $@ $<
+build/fuzz-obj/engine.a: $(FUZZ_OBJS)
+	@rm -f $@
+	$(AR) cr $@ $^
+build/fuzz/%: test/fuzz/%.c build/fuzz-obj/engine.a
+	@mkdir -p $(@D)
+	$(CLANG) $(TEST_CFLAGS) $(FUZZ_SANITIZE) -fsanitize=fuzzer -pthread -o $@ $< build/fuzz-obj/engine.a -ldl -lm
+check-fuzz: $(addprefix build/fuzz/,$(FUZZ))
+	test/run_fuzz '$(FUZZ_RUNS)' '$(FUZZ_SECONDS)' $(FUZZ)
+-include $(wildcard build/unit/*.d build/fuzz/*.d $(UNIT_OBJS:.o=.d) $(FUZZ_OBJS:.o=.d))
+.SECONDARY: $(UNIT_OBJS) $(FUZZ_OBJS)
+
+# --- TAP: test/t/*.pl with PostgreSQL's own Perl modules; TAPDIR: a folder its user may write
+TAPDIR ?= $(CURDIR)/build/tap
+prove-installcheck:
+	rm -rf '$(TAPDIR)/tmp_check' && mkdir -p '$(TAPDIR)/tmp_check'
+	TESTDIR='$(TAPDIR)' TESTLOGDIR='$(TAPDIR)/tmp_check/log' TESTDATADIR='$(TAPDIR)/tmp_check' \
+	PATH="$(bindir):$$PATH" PGPORT='6$(DEF_PGPORT)' PG_CONFIG='$(PG_CONFIG)' \
+	PG_REGRESS='$(top_builddir)/src/test/regress/pg_regress' \
+	$(or $(PROVE),prove) -I '$(top_srcdir)/src/test/perl' $(PROVE_FLAGS) $(or $(PROVE_TESTS),test/t/*.pl)
+
+check-tree:
+	@test/check_tree
+.PHONY: install-trainer uninstall-trainer check-unit check-fuzz check-tree prove-installcheck FORCE
+endif
+
+# --- targets that need nothing installed beforehand
+deps:
+	@test/install_missing
+test:
+	@test/run_all
+demo:
+	@test/demo
+FORMAT_FILES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.cu' '*.cuh')
+format:
+	clang-format -i $(FORMAT_FILES)
+dist:
+	@mkdir -p build
+	git archive --format=tar.gz --prefix=ag_pg-$(AG_VERSION)/ -o build/ag_pg-$(AG_VERSION).tar.gz HEAD
+	@echo build/ag_pg-$(AG_VERSION).tar.gz
+.PHONY: deps test demo format dist
