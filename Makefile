@@ -125,7 +125,7 @@ check-unit: $(UNIT_PROGRAMS)
 	@failed=; for t in $(UNIT); do printf '%s: ' $$t; build/unit/$$t || failed="$$failed $$t"; done; \
 	if [ -n "$$failed" ]; then echo "unit tests that failed:$$failed"; exit 1; fi
 
-CLANG ?= $(firstword $(shell command -v clang 2>/dev/null) $(shell ls /usr/bin/clang-[0-9]* 2>/dev/null))
+FUZZ_CC ?= $(firstword $(shell command -v clang 2>/dev/null) $(shell ls /usr/bin/clang-[0-9]* 2>/dev/null))
 FUZZ ?= $(patsubst test/fuzz/%.c,%,$(sort $(wildcard test/fuzz/*.c)))
 FUZZ_RUNS ?= 20000
 FUZZ_SECONDS ?= 30
@@ -133,13 +133,13 @@ FUZZ_SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=all
 FUZZ_OBJS = $(TEST_SOURCES:%.c=build/fuzz-obj/%.o)
 $(FUZZ_OBJS): build/fuzz-obj/%.o: %.c
 	@mkdir -p $(@D)
-	$(CLANG) $(TEST_CFLAGS) $(FUZZ_SANITIZE) -fsanitize=fuzzer-no-link -c -o $@ $<
+	$(FUZZ_CC) $(TEST_CFLAGS) $(FUZZ_SANITIZE) -fsanitize=fuzzer-no-link -c -o $@ $<
 build/fuzz-obj/engine.a: $(FUZZ_OBJS)
 	@rm -f $@
 	$(AR) cr $@ $^
 build/fuzz/%: test/fuzz/%.c build/fuzz-obj/engine.a
 	@mkdir -p $(@D)
-	$(CLANG) $(TEST_CFLAGS) $(FUZZ_SANITIZE) -fsanitize=fuzzer -pthread -o $@ $< build/fuzz-obj/engine.a -ldl -lm
+	$(FUZZ_CC) $(TEST_CFLAGS) $(FUZZ_SANITIZE) -fsanitize=fuzzer -pthread -o $@ $< build/fuzz-obj/engine.a -ldl -lm
 check-fuzz: $(addprefix build/fuzz/,$(FUZZ))
 	test/run_fuzz '$(FUZZ_RUNS)' '$(FUZZ_SECONDS)' $(FUZZ)
 -include $(wildcard build/unit/*.d build/fuzz/*.d $(UNIT_OBJS:.o=.d) $(FUZZ_OBJS:.o=.d))
