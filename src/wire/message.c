@@ -1,0 +1,224 @@
+/*
+ * message.c - the small messages: hello, need and grant, the story, parts, the end. The job is in
+ * message_job.c, the results are in message_result.c.
+ */
+#include "wire/message.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "wire/decode.h"
+
+void
+ag_msg_hello_write(AgWriter *out, const AgMsgHello *msg)
+{
+	ag_write_u32(out, msg->wire_version);
+	ag_write_str(out, msg->build_id);
+}
+
+/*
+ * A peer of another wire version may have more behind its build id: it must be told apart from
+ * garbage, so that the user reads "restart the session", hence no look at trailing bytes then.
+ */
+AgStatus
+ag_msg_hello_read(AgArena *arena, const void *payload, size_t n, AgMsgHello *msg, AgError *err)
+{
+	AgDecoder d;
+
+	ag_decode_begin(&d, "HELLO", payload, n, arena, err);
+	msg->wire_version = ag_read_u32(&d.in);
+	msg->build_id = ag_decode_text(&d);
+	if (!d.in.failed && msg->wire_version != AG_WIRE_VERSION)
+		d.in.at = d.in.size;
+	return ag_decode_end(&d);
+}
+
+void
+ag_msg_need_write(AgWriter *out, const AgMsgNeed *msg)
+{
+	ag_write_i64(out, msg->memory_bytes);
+	ag_write_i32(out, msg->num_cpus);
+	ag_write_f64(out, msg->num_gpus);
+}
+
+AgStatus
+ag_msg_need_read(AgArena *arena, const void *payload, size_t n, AgMsgNeed *msg, AgError *err)
+{
+	AgDecoder d;
+
+	ag_decode_begin(&d, "NEED", payload, n, arena, err);
+	msg->memory_bytes = ag_read_i64(&d.in);
+	msg->num_cpus = ag_read_i32(&d.in);
+	msg->num_gpus = ag_decode_number(&d);
+	if (msg->memory_bytes < 0 || msg->num_cpus < 0 || msg->num_gpus < 0 || isinf(msg->num_gpus))
+		ag_decode_reject(&d);
+	return ag_decode_end(&d);
+}
+
+void
+ag_msg_grant_write(AgWriter *out, const AgMsgGrant *msg)
+{
+	ag_write_i64(out, msg->memory_bytes);
+	ag_write_i32(out, msg->num_cpus);
+	ag_write_f64(out, msg->time_left);
+}
+
+AgStatus
+ag_msg_grant_read(AgArena *arena, const void *payload, size_t n, AgMsgGrant *msg, AgError *err)
+{
+	AgDecoder d;
+
+	ag_decode_begin(&d, "GRANT", payload, n, arena, err);
+	msg->memory_bytes = ag_read_i64(&d.in);
+	msg->num_cpus = ag_read_i32(&d.in);
+	msg->time_left = ag_decode_number(&d);
+	if (msg->memory_bytes < 0 || msg->num_cpus < 1)
+		ag_decode_reject(&d);
+	return ag_decode_end(&d);
+}
+
+void
+ag_msg_log_write(AgWriter *out, const AgMsgLog *msg)
+{
+	ag_write_u32(out, (uint32_t) msg->level);
+	ag_write_str(out, msg->text);
+	ag_write_str(out, msg->hint);
+}
+
+AgStatus
+ag_msg_log_read(AgArena *arena, const void *payload, size_t n, AgMsgLog *msg, AgError *err)
+{
+	AgDecoder d;
+	uint32_t level;
+
+	ag_decode_begin(&d, "LOG", payload, n, arena, err);
+	level = ag_read_u32(&d.in);
+	msg->text = ag_decode_text(&d);
+	msg->hint = ag_decode_text(&d);
+	if (level > AG_LOG_TRACE)
+	{
+		ag_decode_reject(&d);
+		level = AG_LOG_TRACE;
+	}
+	msg->level = (AgLogLevel) level;
+	return ag_decode_end(&d);
+}
+
+void
+ag_msg_progress_write(AgWriter *out, const AgMsgProgress *msg)
+{
+	ag_write_str(out, msg->phase);
+	ag_write_f64(out, msg->fraction);
+	ag_write_f64(out, msg->elapsed_s);
+}
+
+AgStatus
+ag_msg_progress_read(AgArena *arena, const void *payload, size_t n, AgMsgProgress *msg,
+					 AgError *err)
+{
+	AgDecoder d;
+
+	ag_decode_begin(&d, "PROGRESS", payload, n, arena, err);
+	msg->phase = ag_decode_text(&d);
+	msg->fraction = ag_decode_number(&d);
+	msg->elapsed_s = ag_decode_number(&d);
+	if (msg->fraction > 1.0 || (msg->fraction < 0.0 && msg->fraction != -1.0) ||
+		!(msg->elapsed_s >= 0.0) || isinf(msg->elapsed_s))
+		ag_decode_reject(&d);
+	return ag_decode_end(&d);
+}
+
+void
+ag_msg_error_write(AgWriter *out, const AgError *msg)
+{
+	ag_write_u32(out, (uint32_t) msg->status);
+	ag_write_str(out, msg->message);
+	ag_write_str(out, msg->detail);
+	ag_write_str(out, msg->hint);
+}
+
+/* One text of an AgError, cut to its buffer. */
+static void
+error_text_read(AgDecoder *d, char *buffer, size_t size)
+{
+	uint32_t n;
+	const char *bytes = ag_read_text(&d->in, &n);
+
+	buffer[0] = '\0';
+	if (d->in.failed || bytes == NULL)
+		return;
+	if (n >= size || memchr(bytes, '\0', n) != NULL)
+	{
+		ag_decode_reject(d);
+		return;
+	}
+	memcpy(buffer, bytes, n);
+	buffer[n] = '\0';
+}
+
+/* A status this build doesn't know comes from a trainer that is newer: its text still counts. */
+AgStatus
+ag_msg_error_read(const void *payload, size_t n, AgError *msg, AgError *err)
+{
+	AgDecoder d;
+	uint32_t status;
+
+	ag_error_init(msg);
+	ag_decode_begin(&d, "ERROR", payload, n, NULL, err);
+	status = ag_read_u32(&d.in);
+	error_text_read(&d, msg->message, sizeof msg->message);
+	error_text_read(&d, msg->detail, sizeof msg->detail);
+	error_text_read(&d, msg->hint, sizeof msg->hint);
+	if (status == AG_OK)
+		ag_decode_reject(&d);
+	msg->status = status <= AG_ERR_RESOURCES ? (AgStatus) status : AG_ERR_INTERNAL;
+	return ag_decode_end(&d);
+}
+
+void
+ag_msg_part_write(AgWriter *out, const AgMsgPart *msg)
+{
+	ag_write_i32(out, msg->member);
+	ag_write_i32(out, msg->part);
+	ag_write_text(out, msg->bytes, msg->n_bytes);
+}
+
+AgStatus
+ag_msg_part_read(const void *payload, size_t n, AgMsgPart *msg, AgError *err)
+{
+	AgDecoder d;
+
+	ag_decode_begin(&d, "PART", payload, n, NULL, err);
+	msg->member = ag_read_i32(&d.in);
+	msg->part = ag_read_i32(&d.in);
+	msg->n_bytes = 0;
+	msg->bytes = ag_read_text(&d.in, &msg->n_bytes);
+	if (msg->member < 0 || msg->part < 0 || msg->n_bytes == 0 || msg->n_bytes > AG_PART_BYTES)
+		ag_decode_reject(&d);
+	return ag_decode_end(&d);
+}
+
+void
+ag_msg_done_write(AgWriter *out, const AgMsgDone *msg)
+{
+	ag_write_i64(out, msg->peak_memory_bytes);
+	ag_write_f64(out, msg->cpu_seconds);
+	ag_write_i64(out, msg->n_parts);
+	ag_write_i64(out, msg->n_part_bytes);
+}
+
+AgStatus
+ag_msg_done_read(AgArena *arena, const void *payload, size_t n, AgMsgDone *msg, AgError *err)
+{
+	AgDecoder d;
+
+	ag_decode_begin(&d, "DONE", payload, n, arena, err);
+	msg->peak_memory_bytes = ag_read_i64(&d.in);
+	msg->cpu_seconds = ag_decode_number(&d);
+	msg->n_parts = ag_read_i64(&d.in);
+	msg->n_part_bytes = ag_read_i64(&d.in);
+	if (msg->peak_memory_bytes < 0 || !(msg->cpu_seconds >= 0.0) || isinf(msg->cpu_seconds) ||
+		msg->n_parts < 0 || msg->n_part_bytes < 0)
+		ag_decode_reject(&d);
+	return ag_decode_end(&d);
+}
