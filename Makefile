@@ -78,8 +78,9 @@ ENGINE_WARNINGS = -Wall -Wextra -Wmissing-prototypes -Wvla -Wpointer-arith -Wfor
 ENGINE_CFLAGS = -std=gnu11 -g $(OPTFLAGS) -ffp-contract=off -fvisibility=hidden -fPIC \
 	-ffunction-sections -fdata-sections -fstack-protector-strong \
 	$(ENGINE_WARNINGS) $(COPT) $(PROFILE)
+$(TRAINER_OBJS): TRAINER_INCLUDE = -I.
 $(PURE_OBJS): %.o: %.c
-	$(CC) $(ENGINE_CFLAGS) $(filter -DAG_BUILD_ID=%,$(CPPFLAGS)) -Isrc -MMD -MP -c -o $@ $<
+	$(CC) $(ENGINE_CFLAGS) $(filter -DAG_BUILD_ID=%,$(CPPFLAGS)) -Isrc $(TRAINER_INCLUDE) -MMD -MP -c -o $@ $<
 
 # PGXS tracks no headers in most packages.
 $(GLUE_OBJS): %.o: %.c

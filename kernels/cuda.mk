@@ -1,8 +1,60 @@
-# The CUDA module, built where nvcc is found. `make NVCC=` builds without.
+# The CUDA module ag_pg_cuda.so, built where nvcc is found; `make NVCC=` builds without.
+#
+#   CUDA_HOME             the toolkit, 11.8 to 13 (default /usr/local/cuda)
+#   CUDA_ARCHITECTURES    compute capabilities to carry code for, as "80 90" (default: all below that the toolkit knows)
+#   CUDA_HOST_CXX         host compiler, where the default one is too new for the toolkit
+#   NVCC_FLAGS            anything else
 
 CUDA_HOME ?= /usr/local/cuda
 NVCC ?= $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc) $(shell command -v nvcc 2>/dev/null))
 
 ifneq ($(NVCC),)
 CUDA_LIB = ag_pg_cuda$(DLSUFFIX)
+CUDA_OBJS := $(patsubst %.cu,%.o,$(sort $(wildcard kernels/*.cu)))
+CUDA_LIBDIR = $(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib) $(dir $(NVCC))../lib64)
+
+CUDA_WANTED = 70 75 80 86 89 90 100 120
+ifndef CUDA_ARCHITECTURES
+CUDA_ARCHITECTURES := $(filter $(CUDA_WANTED),$(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch)))
+endif
+# Machine code for each, and PTX of the last one for what comes after it.
+CUDA_GENCODE = $(foreach a,$(CUDA_ARCHITECTURES),-gencode arch=compute_$(a),code=sm_$(a)) \
+	-gencode arch=compute_$(lastword $(CUDA_ARCHITECTURES)),code=compute_$(lastword $(CUDA_ARCHITECTURES))
+empty :=
+CUDA_CARRIES = $(subst $(empty) $(empty),\ ,$(strip $(addprefix sm_,$(CUDA_ARCHITECTURES)) compute_$(lastword $(CUDA_ARCHITECTURES))))
+
+# -fmad=false: the same results as the CPU's -ffp-contract=off.
+CUDA_FLAGS = -O3 -std=c++17 -fmad=false -I. $(CUDA_GENCODE) -DAGK_ARCHITECTURES=\"$(CUDA_CARRIES)\" \
+	-Xcompiler -fPIC,-fvisibility=hidden,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-Wall,-Wextra,-Wno-unused-parameter$(if $(WERROR),$(comma)-Werror) \
+	$(if $(WERROR),-Werror all-warnings) $(if $(CUDA_HOST_CXX),-ccbin $(CUDA_HOST_CXX)) $(NVCC_FLAGS)
+comma := ,
+
+all: $(CUDA_LIB)
+
+# Linked with the C compiler: nvcc's own link would ask for libstdc++.
+$(CUDA_LIB): $(CUDA_OBJS)
+	$(CC) -shared -Wl,-z,relro,-z,now,-z,defs -Wl,--as-needed -Wl,--exclude-libs,ALL -o $@ $^ \
+		-L$(CUDA_LIBDIR) -lcudart_static -lpthread -ldl -lrt
+$(CUDA_OBJS): %.o: %.cu build/cuda_flags
+	$(NVCC) $(CUDA_FLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+-include $(wildcard $(CUDA_OBJS:.o=.d))
+
+# Other architectures, other objects.
+build/cuda_flags: FORCE
+	@mkdir -p build
+	@echo '$(NVCC) $(CUDA_GENCODE)' | cmp -s - $@ || echo '$(NVCC) $(CUDA_GENCODE)' >$@
+
+install: install-cuda
+install-cuda: $(CUDA_LIB) installdirs
+	$(INSTALL_SHLIB) $(CUDA_LIB) '$(DESTDIR)$(pkglibdir)/'
+.PHONY: install-cuda
+
+# What ptxas says of every kernel: a register spill is an error.
+check-cuda-spills:
+	@mkdir -p build
+	@for f in $(wildcard kernels/*.cu); do \
+		$(NVCC) $(CUDA_FLAGS) -Xptxas -v -c -o build/spills.o $$f || exit 1; done >build/ptxas.log 2>&1 || { cat build/ptxas.log; exit 1; }
+	@awk '/bytes spill stores/ { n++; if (!/ 0 bytes spill stores, 0 bytes spill loads/) bad++ } \
+		END { print n + 0 " kernels, " bad + 0 " with spills"; exit bad > 0 || n == 0 }' build/ptxas.log
+.PHONY: check-cuda-spills
 endif
