@@ -10,15 +10,26 @@
 
 #include "postgres.h"
 
+#include "utils/jsonb.h"
+#include "utils/timestamp.h"
 #include "utils/uuid.h"
 
 #include "engine/engine.h"
 #include "engine/search/fit.h"
 
-/* Schema of the extension, from any of its functions. */
+/* Schema of the extension; 42704 when the database has none. */
 extern Oid ag_catalog_schema(void);
 
-/* A row of ag_predictor, palloc'd. Texts in the server's encoding. */
+/* One of the extension's tables or indexes by name. */
+extern Oid ag_catalog_relation(const char *name);
+
+/*
+ * The tables' owner, for SetUserIdAndSecContext: writes run as this role and with this context. Fetches
+ * the caller's identity, so that the writer can go back (and does, in PG_FINALLY or at the abort).
+ */
+extern void ag_catalog_become_owner(Oid *caller, int *caller_context);
+
+/* A row of ag_predictor, palloc'd. Texts in the server's encoding; jsonb values detoasted copies. */
 typedef struct AgPredictorRow
 {
 	pg_uuid_t id;
@@ -30,8 +41,30 @@ typedef struct AgPredictorRow
 	char *label;
 	char *problem_type;
 	char *eval_metric;
+	Jsonb *options;
+	int64 rows;
+	int64 rows_left_out;
+	Jsonb *classes; /* NULL: regression */
+	TimestampTz created_at;
+	double time_limit; /* seconds; NaN: none */
+	double fit_time;   /* seconds */
 	char *best_model;
+	double score_val; /* NaN: none */
+	Jsonb *plan;
+	Jsonb *warnings;
+	int format;
 } AgPredictorRow;
+
+/* "name", "name@3", "name/MEMBER" or "name@3/MEMBER" taken apart. */
+typedef struct AgModelName
+{
+	char *name;
+	int version;  /* 0: the current one */
+	char *member; /* NULL: the predictor's best model */
+} AgModelName;
+
+/* Takes it apart; 22023 when the text is no model name. */
+extern void ag_model_name_parse(const char *model, AgModelName *parsed);
 
 /*
  * The predictor that "name", "name@3", "name/MEMBER" or "name@3/MEMBER" means under the active snapshot. *member: the
@@ -40,8 +73,57 @@ typedef struct AgPredictorRow
  */
 extern void ag_catalog_find(const char *model, pg_uuid_t *id, char **member, AgPredictorRow **row);
 
+/* The same with the rights of another role than the current user. */
+extern void ag_catalog_find_as(Oid role, const char *model, pg_uuid_t *id, char **member,
+							   AgPredictorRow **row);
+
 /* True when the current user owns a predictor of that owner name (member of the role, or superuser). */
 extern bool ag_catalog_is_owner(const char *owner);
+
+/* A row of ag_predictor_feature. */
+typedef struct AgFeatureRow
+{
+	int ordinal;
+	char *name;
+	char *type;
+	char *kind;
+	bool is_used;
+	char *became;      /* NULL: nothing */
+	char *dropped_why; /* NULL: used */
+} AgFeatureRow;
+
+/* A row of ag_member. inputs: NULL, or one ordinal and weight a model it combines, in stored order. */
+typedef struct AgMemberRow
+{
+	int ordinal;
+	char *name;
+	char *family;
+	int stack_level;
+	int fit_order;
+	Jsonb *hyperparameters;
+	double score_val; /* NaN: none */
+	double fit_time, predict_time;
+	char *device;
+	double num_gpus;
+	int num_cpus;
+	bool can_infer;
+	int n_inputs;
+	int *inputs;
+	double *weights;
+} AgMemberRow;
+
+/* A predictor's columns and members, by ordinal, palloc'd. XX001 where rows contradict each other. */
+extern AgFeatureRow *ag_catalog_features(const pg_uuid_t *id, int *n);
+extern AgMemberRow *ag_catalog_members(const pg_uuid_t *id, int *n);
+
+/*
+ * The bytes of one member, its parts put together and their checksums looked at, in a 64-byte aligned block of mem (the
+ * caller's to free). XX001 when parts are missing or damaged, 53200 when they don't fit.
+ */
+extern void *ag_catalog_image(const pg_uuid_t *id, int member, AgMem *mem, size_t *size);
+
+/* What ag_member_part.checksum holds. */
+extern int64 ag_catalog_checksum(const void *bytes, uint32 n_bytes);
 
 /* A fit's results on their way into the tables (in server encoding where text is given as such). */
 typedef struct AgCatalogPredictor

@@ -1,0 +1,108 @@
+/*
+ * scan.c - see scan.h. Ordered scans, so that rows come the same way whatever the table's layout.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "access/htup_details.h"
+#include "access/stratnum.h"
+#include "access/table.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "pg/catalog.h"
+#include "pg/scan.h"
+
+void
+ag_scan_key_text(ScanKey key, AttrNumber column, const char *text)
+{
+	ScanKeyInit(key, column, BTEqualStrategyNumber, F_TEXTEQ, CStringGetTextDatum(text));
+}
+
+void
+ag_scan_key_uuid(ScanKey key, AttrNumber column, const pg_uuid_t *id)
+{
+	ScanKeyInit(key, column, BTEqualStrategyNumber, F_UUID_EQ, UUIDPGetDatum(id));
+}
+
+void
+ag_scan_key_int4(ScanKey key, AttrNumber column, int value)
+{
+	ScanKeyInit(key, column, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(value));
+}
+
+void
+ag_scan_begin(AgScan *scan, const char *table, const char *index, int n_columns, int n_keys,
+			  ScanKey keys)
+{
+	int n_table_columns;
+
+	scan->table = table_open(ag_catalog_relation(table), AccessShareLock);
+	n_table_columns = RelationGetDescr(scan->table)->natts;
+	if (n_table_columns < n_columns)
+		ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
+						errmsg("table \"%s\" has %d columns, but ag_pg needs %d", table,
+							   n_table_columns, n_columns)));
+	scan->values = palloc(sizeof(Datum) * n_table_columns);
+	scan->nulls = palloc(sizeof(bool) * n_table_columns);
+	scan->index = index_open(ag_catalog_relation(index), AccessShareLock);
+	for (int i = 0; i < n_keys; i++)
+		keys[i].sk_collation = scan->index->rd_indcollation[i];
+	scan->scan =
+		systable_beginscan_ordered(scan->table, scan->index, GetActiveSnapshot(), n_keys, keys);
+}
+
+bool
+ag_scan_next(AgScan *scan)
+{
+	HeapTuple tuple = systable_getnext_ordered(scan->scan, ForwardScanDirection);
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	heap_deform_tuple(tuple, RelationGetDescr(scan->table), scan->values, scan->nulls);
+	return true;
+}
+
+void
+ag_scan_end(AgScan *scan)
+{
+	systable_endscan_ordered(scan->scan);
+	index_close(scan->index, AccessShareLock);
+	table_close(scan->table, AccessShareLock);
+}
+
+Datum
+ag_scan_must(const AgScan *scan, int column)
+{
+	if (scan->nulls[column - 1])
+		ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
+						errmsg("the catalog of models has a NULL where a value must be")));
+	return scan->values[column - 1];
+}
+
+char *
+ag_scan_text(const AgScan *scan, int column)
+{
+	return TextDatumGetCString(ag_scan_must(scan, column));
+}
+
+char *
+ag_scan_text_or_null(const AgScan *scan, int column)
+{
+	return scan->nulls[column - 1] ? NULL : TextDatumGetCString(scan->values[column - 1]);
+}
+
+double
+ag_scan_number(const AgScan *scan, int column)
+{
+	return scan->nulls[column - 1] ? NAN : DatumGetFloat8(scan->values[column - 1]);
+}
+
+Jsonb *
+ag_scan_jsonb(const AgScan *scan, int column)
+{
+	return scan->nulls[column - 1] ? NULL : DatumGetJsonbPCopy(scan->values[column - 1]);
+}
