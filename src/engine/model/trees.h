@@ -11,12 +11,16 @@
 #include "engine/base/bytes.h"
 #include "engine/base/context.h"
 
-#define AG_NODE_CATEGORY 1u     /* threshold unused: `set` names a bit set of codes that go left */
+/* threshold unused (0): `set` names a bit set of codes, bit c % 64 of word c / 64, that go left */
+#define AG_NODE_CATEGORY 1u
 #define AG_NODE_MISSING_LEFT 2u /* NaN goes left */
 #define AG_NODE_UNSEEN_LEFT                                                                        \
 	4u /* category: codes beyond the set, the tail's bin included, and AG_UNSEEN go left */
 
-/* 32 bytes; the layout is the image's. */
+/*
+ * 32 bytes; the layout is the image's. Of a set, the bits of its last word behind the last code that has a bin
+ * of its own must say what AG_NODE_UNSEEN_LEFT says, for those codes are of the tail's bin too.
+ */
 typedef struct AgTreeNode
 {
 	double threshold;
@@ -30,18 +34,19 @@ typedef struct AgTreeNode
 
 typedef struct AgTree
 {
-	uint64_t first_node;
-	uint64_t first_leaf;
-	uint32_t n_nodes;  /* 0: a single leaf */
-	uint32_t n_leaves; /* >= 1 */
-	uint32_t output;   /* which score it adds to (class of a multiclass round; else 0) */
-	uint32_t depth;
+	uint64_t
+		first_node; /* trees lie one behind the other: first_node + n_nodes is the next one's */
+	uint64_t first_leaf; /* likewise */
+	uint32_t n_nodes;    /* 0: a single leaf */
+	uint32_t n_leaves;   /* n_nodes + 1 */
+	uint32_t output;     /* which score it adds to (class of a multiclass round; else 0) */
+	uint32_t depth;      /* nodes on the longest way to a leaf */
 } AgTree;
 
 typedef enum AgLink
 {
-	AG_LINK_IDENTITY = 0,
-	AG_LINK_SIGMOID = 1, /* one score -> {1-p, p} */
+	AG_LINK_IDENTITY = 0, /* scores are the outputs */
+	AG_LINK_SIGMOID = 1,  /* one score -> {1-p, p} */
 	AG_LINK_SOFTMAX = 2,
 	AG_LINK_MEAN_FREQUENCIES = 3, /* forests: leaves hold class frequencies; reserved for them */
 	AG_LINK_EXP = 4               /* Poisson, Tweedie, gamma */
@@ -59,22 +64,37 @@ typedef struct AgTrees
 	const double *leaves; /* already times the learning rate */
 	const uint64_t *sets;
 	uint64_t n_nodes, n_leaves, n_set_words;
-	AgArena arena; /* owns the arrays, unless they lie in an image */
+	AgArena arena; /* owns this struct, and the arrays unless they lie in an image */
 } AgTrees;
 
+/* All zero but for its arena, in which it lies itself: allocate the arrays from (*trees)->arena. */
+AgStatus ag_trees_create(const AgContext *ctx, AgTrees **trees);
 void ag_trees_free(AgTrees *trees); /* NULL allowed */
 
-AgStatus ag_trees_write(const AgContext *ctx, const AgTrees *trees, AgWriter *writer);
 /*
- * In place: image must outlive the result and be 64-byte aligned. Checks everything that prediction relies on: features
- * < n_features, children behind their parent and every node and leaf reached exactly once, sets in bounds, leaves and base finite, link and outputs
- * known. AG_ERR_CORRUPT otherwise.
+ * What prediction relies on: features < n_features, children behind their parent and every node and leaf reached
+ * exactly once, trees one behind the other, depths true, sets in bounds, leaves and base finite and too small to
+ * overflow in sum, link and outputs known. Otherwise `status` with a text that names the first fault.
  */
+AgStatus ag_trees_check(const AgContext *ctx, const AgTrees *trees, AgStatus status);
+
+/* An image of kind AG_IMAGE_TREES. Checks first (AG_ERR_INTERNAL). */
+AgStatus ag_trees_write(const AgContext *ctx, const AgTrees *trees, AgWriter *writer);
+/* In place: image must outlive the result and be 64-byte aligned. Checks all of it: AG_ERR_CORRUPT. */
 AgStatus ag_trees_read(const AgContext *ctx, const void *image, size_t size, AgTrees **trees);
 
-/* Scores of one row (features[n_features]) before the link: scores[n_outputs]. Sum order: trees ascending. */
+/*
+ * Scores of one row (features[n_features]) before the link: scores[n_outputs], always finite. Sum order: trees
+ * ascending. NaN is missing, infinities are numbers; a category that is negative (AG_UNSEEN) or beyond its set is
+ * unseen. No allocation; any number of threads.
+ */
 void ag_trees_score(const AgTrees *trees, const double *features, double *scores);
-/* The link, in place where n_outputs allows: out[1] regression, out[2] sigmoid, out[n_outputs] softmax. */
+/*
+ * The link: out[1] exponential, out[2] sigmoid, out[n_outputs] identity and softmax. out may be scores where the
+ * lengths agree. Always finite; probabilities sum to 1.
+ */
 void ag_trees_link(const AgTrees *trees, const double *scores, double *out);
+/* How many numbers the link gives. */
+uint32_t ag_trees_n_out(const AgTrees *trees);
 
 #endif

@@ -1,0 +1,124 @@
+#include <float.h>
+#include <math.h>
+
+#include "engine/base/maths.h"
+#include "engine/model/trees.h"
+
+AgStatus
+ag_trees_create(const AgContext *ctx, AgTrees **trees)
+{
+	AgArena arena;
+	AgTrees *made;
+
+	*trees = NULL;
+	ag_arena_init(&arena, ctx->mem);
+	made = ag_arena_alloc(&arena, 1, sizeof(AgTrees));
+	if (made == NULL)
+	{
+		ag_arena_free(&arena);
+		return ag_mem_error(ctx->mem, sizeof(AgTrees), ctx->error);
+	}
+	made->arena = arena;
+	*trees = made;
+	return AG_OK;
+}
+
+void
+ag_trees_free(AgTrees *trees)
+{
+	AgArena arena;
+
+	if (trees == NULL)
+		return;
+	arena = trees->arena; /* the struct goes with it */
+	ag_arena_free(&arena);
+}
+
+/* The one predicate of trees.h: does x go left? */
+static bool
+goes_left(const AgTrees *trees, const AgTreeNode *node, double x)
+{
+	if (x != x)
+		return (node->flags & AG_NODE_MISSING_LEFT) != 0;
+	if ((node->flags & AG_NODE_CATEGORY) == 0)
+		return x <= node->threshold;
+	if (x >= 0.0 && x < 64.0 * node->n_set)
+	{
+		uint64_t code = (uint64_t) x;
+
+		return trees->sets[node->set + code / 64] >> (code % 64) & 1;
+	}
+	return (node->flags & AG_NODE_UNSEEN_LEFT) != 0;
+}
+
+void
+ag_trees_score(const AgTrees *trees, const double *features, double *scores)
+{
+	for (uint32_t k = 0; k < trees->n_outputs; k++)
+		scores[k] = trees->base[k];
+	for (uint32_t t = 0; t < trees->n_trees; t++)
+	{
+		const AgTree *tree = &trees->trees[t];
+		const AgTreeNode *nodes = trees->nodes + tree->first_node;
+		int32_t at = tree->n_nodes > 0 ? 0 : ~0;
+
+		while (at >= 0)
+		{
+			const AgTreeNode *node = &nodes[at];
+
+			at = goes_left(trees, node, features[node->feature]) ? node->left : node->right;
+		}
+		scores[tree->output] += trees->leaves[tree->first_leaf + (uint32_t) ~at];
+	}
+}
+
+uint32_t
+ag_trees_n_out(const AgTrees *trees)
+{
+	return trees->link == AG_LINK_SIGMOID ? 2 : trees->n_outputs;
+}
+
+/* Subtracting the greatest score keeps every power at most 1 and one of them 1: no overflow, no 0/0. */
+static void
+softmax(const double *scores, uint32_t n, double *out)
+{
+	double greatest = scores[0], sum = 0.0;
+
+	for (uint32_t k = 1; k < n; k++)
+		if (scores[k] > greatest)
+			greatest = scores[k];
+	for (uint32_t k = 0; k < n; k++)
+	{
+		out[k] = ag_exp(scores[k] - greatest);
+		sum += out[k];
+	}
+	for (uint32_t k = 0; k < n; k++)
+		out[k] /= sum;
+}
+
+void
+ag_trees_link(const AgTrees *trees, const double *scores, double *out)
+{
+	double p;
+
+	switch (trees->link)
+	{
+		case AG_LINK_SIGMOID:
+			p = ag_sigmoid(scores[0]);
+			out[0] = 1.0 - p;
+			out[1] = p;
+			break;
+		case AG_LINK_SOFTMAX:
+			softmax(scores, trees->n_outputs, out);
+			break;
+		case AG_LINK_EXP:
+			for (uint32_t k = 0; k < trees->n_outputs; k++)
+				out[k] = fmin(ag_exp(scores[k]), DBL_MAX);
+			break;
+		case AG_LINK_IDENTITY:
+		case AG_LINK_MEAN_FREQUENCIES:
+			for (uint32_t k = 0; k < trees->n_outputs; k++)
+				out[k] = scores[k];
+			break;
+	}
+}

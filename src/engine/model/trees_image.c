@@ -1,0 +1,284 @@
+/*
+ * trees_image.c - trees as bytes, and the check of trees that come from bytes.
+ *
+ * The image's sections hold the arrays of AgTrees as they lie in memory, so reading is
+ * checking. A hostile image costs no more than its size: every count in it is compared with the
+ * sections' own before anything is indexed or allocated by it.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "engine/data/format.h"
+#include "engine/model/trees.h"
+
+#define TAG_HEAD 1u
+#define TAG_BASE 2u
+#define TAG_TREES 3u
+#define TAG_NODES 4u
+#define TAG_LEAVES 5u
+#define TAG_SETS 6u
+
+/* Scores may not pass this in any row; softmax subtracts two of them. */
+#define MAX_SCORE 1e300
+
+#define KNOWN_FLAGS (AG_NODE_CATEGORY | AG_NODE_MISSING_LEFT | AG_NODE_UNSEEN_LEFT)
+
+typedef struct Head
+{
+	uint32_t n_features;
+	uint32_t n_outputs;
+	uint32_t n_trees;
+	uint32_t link;
+} Head;
+
+_Static_assert(sizeof(Head) == 16, "part of the format");
+_Static_assert(sizeof(AgTree) == 32, "part of the format");
+_Static_assert(sizeof(AgTreeNode) == 32, "part of the format");
+
+/* What a check carries: scratch space as large as the largest tree, and how it reports. */
+typedef struct Check
+{
+	const AgContext *ctx;
+	const AgTrees *trees;
+	AgStatus status;
+	uint32_t *level;     /* [nodes] the root's is 1; 0: not reached yet */
+	uint8_t *leaf_taken; /* [leaves] */
+	double *greatest;    /* [n_outputs] bound of |score| */
+} Check;
+
+static AgStatus
+fault(const Check *check, uint32_t t, const char *what)
+{
+	return ag_error_set(check->ctx->error, check->status, "tree %u of the model %s", t, what);
+}
+
+static AgStatus
+check_node(const Check *check, uint32_t t, const AgTreeNode *node)
+{
+	const AgTrees *trees = check->trees;
+
+	if (node->feature >= trees->n_features)
+		return fault(check, t, "splits on a feature that does not exist");
+	if ((node->flags & ~KNOWN_FLAGS) != 0)
+		return fault(check, t, "has a node of unknown flags");
+	if ((node->flags & AG_NODE_CATEGORY) == 0)
+		return node->threshold == node->threshold ? AG_OK
+												  : fault(check, t, "has a threshold of NaN");
+	if ((uint64_t) node->set + node->n_set > trees->n_set_words)
+		return fault(check, t, "has a category set beyond the sets");
+	return AG_OK;
+}
+
+/*
+ * Takes the child of node i. As children lie behind their parent, going through the nodes in
+ * order meets every reached node after its parent. All 2 n references differ, and there are just 2 n
+ * nodes and leaves to refer to (n - 1 + n + 1): so each is reached exactly once.
+ */
+static AgStatus
+check_child(const Check *check, uint32_t t, const AgTree *tree, uint32_t i, int32_t child)
+{
+	if (child < 0)
+	{
+		uint32_t leaf = (uint32_t) ~child;
+
+		if (leaf >= tree->n_leaves || check->leaf_taken[leaf])
+			return fault(check, t, "has a leaf that is outside of it or reached twice");
+		check->leaf_taken[leaf] = 1;
+		return AG_OK;
+	}
+	if ((uint32_t) child <= i || (uint32_t) child >= tree->n_nodes || check->level[child] != 0)
+		return fault(check, t, "has a node that is outside of it or reached twice");
+	check->level[child] = check->level[i] + 1;
+	return AG_OK;
+}
+
+static AgStatus
+check_tree(const Check *check, uint32_t t)
+{
+	const AgTree *tree = &check->trees->trees[t];
+	const AgTreeNode *nodes = check->trees->nodes + tree->first_node;
+	const double *leaves = check->trees->leaves + tree->first_leaf;
+	uint32_t depth = 0;
+	double greatest = 0.0;
+
+	if (tree->n_nodes > 0)
+	{
+		memset(check->level, 0, (size_t) tree->n_nodes * sizeof *check->level);
+		memset(check->leaf_taken, 0, (size_t) tree->n_leaves);
+		check->level[0] = 1;
+	}
+	for (uint32_t i = 0; i < tree->n_nodes; i++)
+	{
+		AG_TRY(check_node(check, t, &nodes[i]));
+		AG_TRY(check_child(check, t, tree, i, nodes[i].left));
+		AG_TRY(check_child(check, t, tree, i, nodes[i].right));
+		if (check->level[i] > depth)
+			depth = check->level[i];
+	}
+	if (tree->depth != depth)
+		return fault(check, t, "has another depth than it says");
+	for (uint32_t i = 0; i < tree->n_leaves; i++)
+	{
+		if (!isfinite(leaves[i]))
+			return fault(check, t, "has a leaf that is not finite");
+		greatest = fmax(greatest, fabs(leaves[i]));
+	}
+	check->greatest[tree->output] += greatest;
+	return AG_OK;
+}
+
+/* Trees tile the arrays; *n_largest gets the leaves of the largest. */
+static AgStatus
+check_extents(const Check *check, uint32_t *n_largest)
+{
+	const AgTrees *trees = check->trees;
+	uint64_t n_nodes = 0, n_leaves = 0;
+
+	*n_largest = 0;
+	for (uint32_t t = 0; t < trees->n_trees; t++)
+	{
+		const AgTree *tree = &trees->trees[t];
+
+		if (tree->n_nodes > INT32_MAX - 1 || tree->n_leaves != tree->n_nodes + 1)
+			return fault(check, t, "has not one leaf more than nodes");
+		if (tree->output >= trees->n_outputs)
+			return fault(check, t, "adds to an output that does not exist");
+		if (tree->first_node != n_nodes || tree->first_leaf != n_leaves)
+			return fault(check, t, "does not begin where the one before ends");
+		n_nodes += tree->n_nodes;
+		n_leaves += tree->n_leaves;
+		if (n_nodes > trees->n_nodes || n_leaves > trees->n_leaves)
+			return fault(check, t, "ends behind the last node or leaf");
+		if (tree->n_leaves > *n_largest)
+			*n_largest = tree->n_leaves;
+	}
+	if (n_nodes != trees->n_nodes || n_leaves != trees->n_leaves)
+		return ag_error_set(check->ctx->error, check->status,
+							"the model has nodes or leaves that belong to no tree");
+	return AG_OK;
+}
+
+static AgStatus
+check_outputs(const Check *check)
+{
+	const AgTrees *trees = check->trees;
+	bool fits;
+
+	switch (trees->link)
+	{
+		case AG_LINK_IDENTITY:
+			fits = trees->n_outputs >= 1;
+			break;
+		case AG_LINK_SIGMOID:
+		case AG_LINK_EXP:
+			fits = trees->n_outputs == 1;
+			break;
+		case AG_LINK_SOFTMAX:
+			fits = trees->n_outputs >= 2;
+			break;
+		default:
+			return ag_error_set(check->ctx->error, check->status,
+								"the model has an unknown link function (%u)",
+								(unsigned) trees->link);
+	}
+	if (!fits)
+		return ag_error_set(check->ctx->error, check->status,
+							"the model has %u outputs, which its link function can't take",
+							trees->n_outputs);
+	return AG_OK;
+}
+
+AgStatus
+ag_trees_check(const AgContext *ctx, const AgTrees *trees, AgStatus status_of_fault)
+{
+	Check check = {ctx, trees, status_of_fault, NULL, NULL, NULL};
+	uint32_t n_largest;
+	AgStatus status;
+
+	AG_TRY(check_outputs(&check));
+	AG_TRY(check_extents(&check, &n_largest));
+	AG_GO(ag_get(ctx, n_largest, sizeof *check.level, &check.level));
+	AG_GO(ag_get(ctx, n_largest, sizeof *check.leaf_taken, &check.leaf_taken));
+	AG_GO(ag_get_zeroed(ctx, trees->n_outputs, sizeof *check.greatest, &check.greatest));
+	for (uint32_t t = 0; t < trees->n_trees; t++)
+		AG_GO(check_tree(&check, t));
+	for (uint32_t k = 0; k < trees->n_outputs; k++)
+		if (!(fabs(trees->base[k]) + check.greatest[k] < MAX_SCORE))
+			AG_GO(ag_error_set(ctx->error, status_of_fault,
+							   "the model's scores can grow beyond all bounds"));
+done:
+	ag_mem_free(ctx->mem, check.greatest);
+	ag_mem_free(ctx->mem, check.leaf_taken);
+	ag_mem_free(ctx->mem, check.level);
+	return status;
+}
+
+AgStatus
+ag_trees_write(const AgContext *ctx, const AgTrees *trees, AgWriter *writer)
+{
+	Head head = {trees->n_features, trees->n_outputs, trees->n_trees, (uint32_t) trees->link};
+	AgImageWriter image;
+
+	AG_TRY(ag_trees_check(ctx, trees, AG_ERR_INTERNAL));
+	ag_image_begin(&image, writer, AG_IMAGE_TREES);
+	ag_image_section(&image, TAG_HEAD, sizeof head, &head, 1);
+	ag_image_section(&image, TAG_BASE, sizeof *trees->base, trees->base, trees->n_outputs);
+	ag_image_section(&image, TAG_TREES, sizeof *trees->trees, trees->trees, trees->n_trees);
+	ag_image_section(&image, TAG_NODES, sizeof *trees->nodes, trees->nodes, trees->n_nodes);
+	ag_image_section(&image, TAG_LEAVES, sizeof *trees->leaves, trees->leaves, trees->n_leaves);
+	ag_image_section(&image, TAG_SETS, sizeof *trees->sets, trees->sets, trees->n_set_words);
+	return ag_image_end(ctx, &image);
+}
+
+/* The arrays, in place; their lengths are compared with the head's. */
+static AgStatus
+find_arrays(const AgContext *ctx, const AgImage *image, AgTrees *trees)
+{
+	const void *items;
+	uint64_t n_heads, n_base, n_trees;
+	const Head *head;
+
+	AG_TRY(ag_image_find(ctx, image, TAG_HEAD, sizeof *head, &items, &n_heads));
+	if (n_heads != 1)
+		return ag_error_set(ctx->error, AG_ERR_CORRUPT, "the model has no header or several");
+	head = items;
+	trees->n_features = head->n_features;
+	trees->n_outputs = head->n_outputs;
+	trees->n_trees = head->n_trees;
+	/* an enum may hold no other value than its own: anything unknown becomes one that is refused */
+	trees->link = head->link <= AG_LINK_EXP ? (AgLink) head->link : AG_LINK_MEAN_FREQUENCIES;
+	AG_TRY(ag_image_find(ctx, image, TAG_BASE, sizeof *trees->base, &items, &n_base));
+	trees->base = items;
+	AG_TRY(ag_image_find(ctx, image, TAG_TREES, sizeof *trees->trees, &items, &n_trees));
+	trees->trees = items;
+	if (n_base != trees->n_outputs || n_trees != trees->n_trees)
+		return ag_error_set(ctx->error, AG_ERR_CORRUPT,
+							"the model's header and its sections differ in length");
+	AG_TRY(ag_image_find(ctx, image, TAG_NODES, sizeof *trees->nodes, &items, &trees->n_nodes));
+	trees->nodes = items;
+	AG_TRY(ag_image_find(ctx, image, TAG_LEAVES, sizeof *trees->leaves, &items, &trees->n_leaves));
+	trees->leaves = items;
+	AG_TRY(ag_image_find(ctx, image, TAG_SETS, sizeof *trees->sets, &items, &trees->n_set_words));
+	trees->sets = items;
+	return AG_OK;
+}
+
+AgStatus
+ag_trees_read(const AgContext *ctx, const void *image_bytes, size_t size, AgTrees **trees)
+{
+	AgImage image;
+	AgStatus status;
+
+	*trees = NULL;
+	AG_TRY(ag_image_open(ctx, image_bytes, size, AG_IMAGE_TREES, &image));
+	AG_TRY(ag_trees_create(ctx, trees));
+	AG_GO(find_arrays(ctx, &image, *trees));
+	AG_GO(ag_trees_check(ctx, *trees, AG_ERR_CORRUPT));
+done:
+	if (status != AG_OK)
+	{
+		ag_trees_free(*trees);
+		*trees = NULL;
+	}
+	return status;
+}
