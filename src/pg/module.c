@@ -1,8 +1,18 @@
 /*
- * module.c - what the server looks for when it loads ag_pg.so.
+ * module.c - what the server calls when it loads the library.
  */
 #include "postgres.h"
 
 #include "fmgr.h"
 
+#include "pg/settings.h"
+
 PG_MODULE_MAGIC;
+
+void _PG_init(void);
+
+void
+_PG_init(void)
+{
+	ag_settings_define();
+}

@@ -1,0 +1,119 @@
+/*
+ * compat.h - what differs between PostgreSQL 13 and 18. The only file that looks at PG_VERSION_NUM; each
+ * wrapper has the newest version's meaning.
+ */
+#ifndef AG_COMPAT_H
+#define AG_COMPAT_H
+
+#include "postgres.h"
+
+#include "catalog/namespace.h"
+#include "executor/spi.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "storage/latch.h"
+#include "storage/shm_mq.h"
+#include "tcop/dest.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/portal.h"
+#include "utils/varlena.h"
+#if PG_VERSION_NUM >= 180000
+#include "storage/waiteventset.h"
+#endif
+
+#if PG_VERSION_NUM < 130000
+#error "ag_pg needs PostgreSQL 13 or newer"
+#endif
+
+/* 15 has shm_requests and a flush flag on shm_mq_send; before, every send was flushed. */
+static inline shm_mq_result
+ag_shm_mq_send(shm_mq_handle *queue, Size n_bytes, const void *data, bool nowait, bool flush)
+{
+#if PG_VERSION_NUM >= 150000
+	return shm_mq_send(queue, n_bytes, data, nowait, flush);
+#else
+	return shm_mq_send(queue, n_bytes, data, nowait);
+#endif
+}
+
+/* 15 reserves prefixes by a name of its own. */
+static inline void
+ag_reserve_settings(const char *prefix)
+{
+#if PG_VERSION_NUM >= 150000
+	MarkGUCPrefixReserved(prefix);
+#else
+	EmitWarningsOnPlaceholders(prefix);
+#endif
+}
+
+/* 17 ties wait sets to a resource owner; ours live as long as their process. */
+static inline WaitEventSet *
+ag_wait_set_create(int n_events)
+{
+#if PG_VERSION_NUM >= 170000
+	return CreateWaitEventSet(NULL, n_events);
+#else
+	return CreateWaitEventSet(TopMemoryContext, n_events);
+#endif
+}
+
+/* libpq/libpq.h has it, but drags in headers of GSSAPI that packages don't bring along. */
+#if PG_VERSION_NUM >= 140000
+extern bool pq_check_connection(void);
+#endif
+
+/*
+ * 14 can look whether the client is still there without reading from it; before, a lost client is noticed at the next
+ * message sent. True while the client is there, or there never was one.
+ */
+static inline bool
+ag_client_connected(void)
+{
+#if PG_VERSION_NUM >= 140000
+	if (MyProcPort != NULL && whereToSendOutput == DestRemote)
+		return pq_check_connection();
+#endif
+	return true;
+}
+
+/* 14 can send a prepared plan's rows to a receiver directly; before, a cursor's portal does. */
+static inline int
+ag_spi_execute_to(SPIPlanPtr plan, DestReceiver *receiver)
+{
+#if PG_VERSION_NUM >= 140000
+	SPIExecuteOptions options = {0};
+
+	options.read_only = true;
+	options.must_return_tuples = true;
+	options.dest = receiver;
+	return SPI_execute_plan_extended(plan, &options);
+#else
+	Portal portal = SPI_cursor_open(NULL, plan, NULL, NULL, true);
+
+	receiver->rStartup(receiver, CMD_SELECT, portal->tupDesc);
+	PortalRunFetch(portal, FETCH_FORWARD, FETCH_ALL, receiver);
+	SPI_cursor_close(portal);
+	return SPI_OK_SELECT;
+#endif
+}
+
+/* 14 can convert without raising an error. False: some character has no counterpart, or the text is invalid. */
+static inline bool
+ag_try_convert(const char *text, int n, int from, int to, char *out, int out_size)
+{
+#if PG_VERSION_NUM >= 140000
+	Oid proc = FindDefaultConversionProc(from, to);
+
+	if (!OidIsValid(proc))
+		return false;
+	return pg_do_encoding_conversion_buf(proc, from, to, (unsigned char *) text, n,
+										 (unsigned char *) out, out_size, true) == n;
+#else
+	return false;
+#endif
+}
+
+#endif

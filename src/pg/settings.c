@@ -1,0 +1,86 @@
+/*
+ * settings.c - see settings.h. What bounds a resource of the whole cluster is for superusers to set (PGC_SUSET).
+ */
+#include "postgres.h"
+
+#include "utils/guc.h"
+
+#include "pg/compat.h"
+#include "pg/machine.h"
+#include "pg/settings.h"
+
+int ag_setting_num_cpus = 0;
+int ag_setting_num_gpus = -1;
+int ag_setting_memory_limit_mb = 0;
+double ag_setting_gpu_memory_fraction = 0.9;
+int ag_setting_gpu_fallback = AG_GPU_FALLBACK_WARN;
+int ag_setting_max_fits = 8;
+int ag_setting_default_time_limit_s = 300;
+int ag_setting_model_cache_kb = 256 * 1024;
+
+static const struct config_enum_entry gpu_fallbacks[] = {
+	{"warn", AG_GPU_FALLBACK_WARN, false},
+	{"error", AG_GPU_FALLBACK_ERROR, false},
+	{"wait", AG_GPU_FALLBACK_WAIT, false},
+	{NULL, 0, false},
+};
+
+void
+ag_settings_define(void)
+{
+	/* three fifths leave room for shared buffers, sessions and the page cache */
+	int64 memory_mb = ag_machine_memory() / (1024 * 1024) * 6 / 10;
+
+	DefineCustomIntVariable("ag_pg.num_cpus", "CPUs that all running fits may use together.",
+							"0 means as many as the server may run on.", &ag_setting_num_cpus, 0, 0,
+							4096, PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("ag_pg.num_gpus", "GPUs that all running fits may use together.",
+							"-1 means all there are.", &ag_setting_num_gpus, -1, -1, 1024,
+							PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable(
+		"ag_pg.memory_limit", "Memory that all running fits may use together.",
+		"The default is 60 % of what the machine, or the server's control group, has.",
+		&ag_setting_memory_limit_mb, (int) Max(64, Min(memory_mb, INT_MAX)), 64, INT_MAX, PGC_SUSET,
+		GUC_UNIT_MB, NULL, NULL, NULL);
+	DefineCustomRealVariable(
+		"ag_pg.gpu_memory_fraction", "Share of a GPU's memory that fits may use.", NULL,
+		&ag_setting_gpu_memory_fraction, 0.9, 0.05, 1.0, PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomEnumVariable("ag_pg.gpu_fallback",
+							 "What a fit does when a GPU it asks for can't be had.",
+							 "warn: says why and fits on the CPU; error: fails; wait: waits for "
+							 "one within its time limit.",
+							 &ag_setting_gpu_fallback, AG_GPU_FALLBACK_WARN, gpu_fallbacks,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("ag_pg.max_fits", "Fits that may train at the same time.",
+							"The others wait for their turn within their time limits.",
+							&ag_setting_max_fits, 8, 1, 1024, PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("ag_pg.default_time_limit",
+							"Time limit of a fit that doesn't set \"time_limit\" itself.", NULL,
+							&ag_setting_default_time_limit_s, 300, 1, INT_MAX / 1000, PGC_USERSET,
+							GUC_UNIT_S, NULL, NULL, NULL);
+	DefineCustomIntVariable("ag_pg.model_cache_size",
+							"Memory that a session's decoded models may take.", NULL,
+							&ag_setting_model_cache_kb, 256 * 1024, 0, MAX_KILOBYTES, PGC_USERSET,
+							GUC_UNIT_KB, NULL, NULL, NULL);
+	ag_reserve_settings("ag_pg");
+}
+
+const char *
+ag_settings_gpu_fallback_name(void)
+{
+	return gpu_fallbacks[ag_setting_gpu_fallback].name;
+}
+
+int
+ag_settings_cpus(void)
+{
+	int cpus = ag_machine_cpus();
+
+	return ag_setting_num_cpus > 0 ? Min(ag_setting_num_cpus, cpus) : cpus;
+}
+
+int64
+ag_settings_memory_bytes(void)
+{
+	return (int64) ag_setting_memory_limit_mb * 1024 * 1024;
+}
