@@ -10,7 +10,7 @@
 #   make check-tree       the laws of the rooms (src/README.md)
 #   make check-cuda-sim   the CUDA kernels on a simulator, without a GPU
 #   make installcheck     regression and isolation tests against a running server (PGHOST ...)
-#   make prove-installcheck   TAP tests (they start servers of their own; not as root)
+#   make prove-installcheck   TAP tests, which start servers of their own (PROVE_TESTS=files: some of them)
 #   make format           clang-format on every source file
 #   make dist             build/ag_pg-VERSION.tar.gz
 
@@ -146,14 +146,8 @@ check-fuzz: $(addprefix build/fuzz/,$(FUZZ))
 -include $(wildcard build/unit/*.d build/fuzz/*.d $(UNIT_OBJS:.o=.d) $(FUZZ_OBJS:.o=.d))
 .SECONDARY: $(UNIT_OBJS) $(FUZZ_OBJS)
 
-# --- TAP: test/t/*.pl with PostgreSQL's own Perl modules; TAPDIR: a folder its user may write
-TAPDIR ?= $(CURDIR)/build/tap
 prove-installcheck:
-	rm -rf '$(TAPDIR)/tmp_check' && mkdir -p '$(TAPDIR)/tmp_check'
-	TESTDIR='$(TAPDIR)' TESTLOGDIR='$(TAPDIR)/tmp_check/log' TESTDATADIR='$(TAPDIR)/tmp_check' \
-	PATH="$(bindir):$$PATH" PGPORT='6$(DEF_PGPORT)' PG_CONFIG='$(PG_CONFIG)' \
-	PG_REGRESS='$(top_builddir)/src/test/regress/pg_regress' \
-	$(or $(PROVE),prove) -I '$(top_srcdir)/src/test/perl' $(PROVE_FLAGS) $(or $(PROVE_TESTS),test/t/*.pl)
+	PG_CONFIG='$(PG_CONFIG)' test/run_tap $(PROVE_TESTS)
 
 check-tree:
 	@test/check_tree
@@ -164,9 +158,9 @@ endif
 deps:
 	@test/install_missing
 test:
-	@test/run_all
+	+@MAKE='$(MAKE)' test/run_all
 demo:
-	@test/demo
+	+@MAKE='$(MAKE)' test/demo
 FORMAT_FILES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.cu' '*.cuh')
 format:
 	clang-format -i $(FORMAT_FILES)
