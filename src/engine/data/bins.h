@@ -34,9 +34,12 @@ typedef struct AgBins
 	int64_t n_rows;
 	int n_features;
 	AgBinFeature *features; /* [n_features] */
-	int64_t
-		row_stride; /* bytes of a row in `rows`: n_features rounded up so that a row never straddles needlessly: to 4 up to 28 features, plus 4 spare bytes where the packed gradient sits; multiple of 32 above */
-	uint8_t *rows;  /* [n_rows][row_stride], row-major: histograms. NULL until ag_bins_make_rows */
+	/*
+	 * Bytes of a row in `rows`: n_features, then at least 4 spare bytes (the last 4 are where a packed gradient may
+	 * sit), rounded up to a multiple of 4, or of 32 above 32.
+	 */
+	int64_t row_stride;
+	uint8_t *rows; /* [n_rows][row_stride], row-major: histograms. NULL until ag_bins_make_rows */
 	uint8_t *columns;      /* [n_features][column_stride], column-major: partition, prediction */
 	int64_t column_stride; /* n_rows rounded up to 64, padded off 4 KiB multiples */
 } AgBins;

@@ -46,6 +46,7 @@ typedef struct AgTable
 	int n_columns;
 	AgTableColumn *columns;
 	int64_t capacity;
+	int64_t n_left_out; /* rows that ag_table_finish took out for their NULL label */
 	bool finished;
 } AgTable;
 

@@ -1,0 +1,184 @@
+/*
+ * bins_cuts.c - where a number's bins begin and end.
+ *
+ * Equal-frequency bins, greedily from the left, in which a value that is as frequent as a whole bin gets one
+ * of its own: the rule of LightGBM (Ke et al. 2017), so that results with equal parameters can be compared. A cut lies
+ * midway between neighbouring distinct values.
+ */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "engine/data/bins_private.h"
+
+#define SIGN UINT64_C(0x8000000000000000)
+
+uint64_t
+ag_order_key(double value)
+{
+	uint64_t bits;
+
+	value += 0.0; /* -0 becomes 0 */
+	memcpy(&bits, &value, sizeof bits);
+	return bits & SIGN ? ~bits : bits | SIGN;
+}
+
+double
+ag_order_value(uint64_t key)
+{
+	uint64_t bits = key & SIGN ? key & ~SIGN : ~key;
+	double value;
+
+	memcpy(&value, &bits, sizeof value);
+	return value;
+}
+
+/* Least significant digit first, 11 bits a pass; digits that are the same in all keys cost only their count. */
+uint64_t *
+ag_keys_sort(uint64_t *keys, uint64_t *spare, int64_t n)
+{
+	for (int shift = 0; shift < 64; shift += 11)
+	{
+		int64_t starts[2048] = {0};
+		int64_t sum = 0;
+		uint64_t *swap;
+
+		for (int64_t i = 0; i < n; i++)
+			starts[keys[i] >> shift & 2047]++;
+		if (n == 0 || starts[keys[0] >> shift & 2047] == n)
+			continue;
+		for (int digit = 0; digit < 2048; digit++)
+		{
+			int64_t count = starts[digit];
+
+			starts[digit] = sum;
+			sum += count;
+		}
+		for (int64_t i = 0; i < n; i++)
+			spare[starts[keys[i] >> shift & 2047]++] = keys[i];
+		swap = keys;
+		keys = spare;
+		spare = swap;
+	}
+	return keys;
+}
+
+/* A cut with left <= cut < right, for left < right. */
+static double
+cut_between(double left, double right)
+{
+	double cut;
+
+	if (isinf(left))
+		cut = isinf(right) ? 0.0 : -DBL_MAX;
+	else if (isinf(right))
+		cut = DBL_MAX;
+	else
+		cut = left / 2 + right / 2; /* the sum could overflow */
+	/* Neighbouring doubles have nothing between them, and halves of the tiniest are rounded. */
+	return cut >= left && cut < right ? cut : left;
+}
+
+/* A walk over the distinct values of sorted keys. */
+typedef struct Run
+{
+	uint64_t key;
+	int64_t count;
+	int64_t next; /* where the following one begins */
+} Run;
+
+static Run
+run_at(const uint64_t *keys, int64_t n, int64_t at)
+{
+	Run run = {keys[at], 0, at};
+
+	while (run.next < n && keys[run.next] == run.key)
+		run.next++;
+	run.count = run.next - at;
+	return run;
+}
+
+/* Few distinct values: each has a bin, but for those too rare, which join the next. */
+static int
+cut_every_value(const uint64_t *keys, int64_t n, int min_data_in_bin, double *cuts)
+{
+	int n_cuts = 0;
+	int64_t in_bin = 0;
+	Run run = run_at(keys, n, 0);
+
+	while (run.next < n)
+	{
+		Run following = run_at(keys, n, run.next);
+
+		in_bin += run.count;
+		if (in_bin >= min_data_in_bin)
+		{
+			cuts[n_cuts++] = cut_between(ag_order_value(run.key), ag_order_value(following.key));
+			in_bin = 0;
+		}
+		run = following;
+	}
+	return n_cuts;
+}
+
+/* Many distinct values: bins of equal count, around the values that fill one alone. */
+static int
+cut_equal_counts(const uint64_t *keys, int64_t n, int max_bins, int min_data_in_bin, double *cuts)
+{
+	int64_t bins_left, rows_left = n, in_bin = 0;
+	double heavy, mean;
+	int n_cuts = 0;
+	Run run;
+
+	if (n / min_data_in_bin < max_bins)
+		max_bins = n / min_data_in_bin > 1 ? (int) (n / min_data_in_bin) : 1;
+	heavy = (double) n / max_bins;
+	bins_left = max_bins;
+	for (int64_t at = 0; at < n; at = run.next)
+	{
+		run = run_at(keys, n, at);
+		if ((double) run.count >= heavy)
+		{
+			bins_left--;
+			rows_left -= run.count;
+		}
+	}
+	mean = bins_left > 0 ? (double) rows_left / (double) bins_left : heavy;
+	run = run_at(keys, n, 0);
+	while (run.next < n && n_cuts < max_bins - 1)
+	{
+		Run following = run_at(keys, n, run.next);
+		bool is_heavy = (double) run.count >= heavy;
+		bool before_heavy = (double) following.count >= heavy;
+
+		if (!is_heavy)
+			rows_left -= run.count;
+		in_bin += run.count;
+		if (is_heavy || (double) in_bin >= mean ||
+			(before_heavy && (double) in_bin >= (mean > 2 ? mean / 2 : 1)))
+		{
+			cuts[n_cuts++] = cut_between(ag_order_value(run.key), ag_order_value(following.key));
+			in_bin = 0;
+			if (!is_heavy && --bins_left > 0)
+				mean = (double) rows_left / (double) bins_left;
+		}
+		run = following;
+	}
+	return n_cuts;
+}
+
+int
+ag_cuts_choose(const uint64_t *keys, int64_t n, int max_bins, int min_data_in_bin, double *cuts)
+{
+	int64_t n_distinct = n > 0;
+
+	if (min_data_in_bin < 1)
+		min_data_in_bin = 1;
+	for (int64_t i = 1; i < n && n_distinct <= max_bins; i++)
+		n_distinct += keys[i] != keys[i - 1];
+	if (n_distinct <= 1)
+		return 0;
+	if (n_distinct <= max_bins)
+		return cut_every_value(keys, n, min_data_in_bin, cuts);
+	return cut_equal_counts(keys, n, max_bins, min_data_in_bin, cuts);
+}
