@@ -161,7 +161,7 @@ test:
 	+@MAKE='$(MAKE)' test/run_all
 demo:
 	+@MAKE='$(MAKE)' test/demo
-FORMAT_FILES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.cu' '*.cuh')
+FORMAT_FILES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.cu' '*.cuh' '*.cc')
 format:
 	clang-format -i $(FORMAT_FILES)
 dist:

@@ -58,3 +58,20 @@ check-cuda-spills:
 		END { print n + 0 " kernels, " bad + 0 " with spills"; exit bad > 0 || n == 0 }' build/ptxas.log
 .PHONY: check-cuda-spills
 endif
+
+# --- the same kernels on the simulator in test/cuda_sim, with any C++ compiler
+SIM ?= $(patsubst test/cuda_sim/%.cc,%,$(sort $(wildcard test/cuda_sim/*.cc)))
+SIM_FLAGS = -std=c++17 -g -O1 -Wall -Wextra -Werror -Wno-unused-parameter -Itest/cuda_sim -Itest -I. \
+	-DAGK_ARCHITECTURES='"sm_80 compute_80"' -MMD -MP -fsanitize=address,undefined -fno-sanitize-recover=all
+SIM_OBJS := $(patsubst kernels/%.cu,build/sim/%.o,$(sort $(wildcard kernels/*.cu)))
+$(SIM_OBJS): build/sim/%.o: kernels/%.cu
+	@mkdir -p $(@D)
+	$(CXX) $(SIM_FLAGS) -x c++ -c -o $@ $<
+build/sim/%: test/cuda_sim/%.cc $(SIM_OBJS)
+	$(CXX) $(SIM_FLAGS) -o $@ $< $(SIM_OBJS)
+check-cuda-sim: $(addprefix build/sim/,$(SIM))
+	@failed=; for t in $(SIM); do printf '%s: ' $$t; build/sim/$$t || failed="$$failed $$t"; done; \
+	if [ -n "$$failed" ]; then echo "simulator tests that failed:$$failed"; exit 1; fi
+-include $(wildcard build/sim/*.d)
+.SECONDARY: $(SIM_OBJS)
+.PHONY: check-cuda-sim

@@ -66,6 +66,7 @@ ag_unit_done(const char *name)
 		ag_unit_failed++;
 	}
 	printf("%ld passed, %ld failed\n", ag_unit_passed, ag_unit_failed);
+	fflush(stdout);
 	return ag_unit_failed != 0;
 }
 

@@ -1,0 +1,437 @@
+/*
+ * simt.h - runs CUDA C kernels on the CPU, so that they are tested where there is no GPU.
+ *
+ * One fiber (ucontext) a CUDA thread, one block at a time, all on the calling OS thread. A fiber runs until it meets a barrier
+ * or a warp collective; the lanes of a warp go on together once every live lane of the collective's mask has come to it. So
+ * a missing barrier shows as a wrong result under some order of the lanes (simt::order), and a divergent one as a deadlock,
+ * which fails the launch with cudaErrorLaunchFailure. Under ASan every access outside an allocation is caught too, for device
+ * memory is the heap.
+ *
+ * Not simulated: several blocks at once (a kernel that waits for another block never ends on a GPU either unless it is
+ * cooperative), streams that overlap, memory models weaker than the CPU's, textures, tensor cores.
+ */
+#ifndef AG_SIMT_H
+#define AG_SIMT_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__ static
+#define __forceinline__ inline
+#define __noinline__ __attribute__((noinline))
+#define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
+/* One block runs at a time, so a static variable is the block's. */
+#define __shared__ static
+
+struct dim3
+{
+	unsigned x, y, z;
+	dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_)
+	{
+	}
+};
+
+namespace simt {
+/* In which order the lanes of a warp and the warps of a block run. */
+enum Order
+{
+	FORWARD,
+	BACKWARD,
+	SHUFFLED /* anew in every launch, from the number of launches so far */
+};
+inline Order order = FORWARD;
+inline const char *fault = nullptr; /* why the last launch failed */
+inline unsigned n_launches = 0;
+
+enum State
+{
+	READY,
+	AT_BLOCK_BARRIER,
+	AT_COLLECTIVE,
+	DONE
+};
+
+struct Thread
+{
+	ucontext_t context;
+	std::vector<char> stack;
+	State state;
+	dim3 index;
+	unsigned lane, warp;
+	uint32_t mask;     /* of the collective it waits at */
+	uint64_t given;    /* what it brought */
+	uint64_t seen[32]; /* what each lane of the mask brought */
+};
+
+inline std::vector<std::unique_ptr<Thread>> threads; /* reused by every launch */
+inline unsigned n_threads;
+inline Thread *current;
+inline ucontext_t scheduler;
+inline dim3 block_index, block_size, grid_size;
+inline std::vector<unsigned char> dynamic_shared;
+inline const std::function<void()> *body;
+
+constexpr size_t STACK_BYTES = 128 << 10;
+constexpr size_t MAX_DYNAMIC_SHARED = 227 << 10;
+
+inline void
+thread_main()
+{
+	(*body)();
+	current->state = DONE;
+	swapcontext(&current->context, &scheduler);
+}
+
+inline void
+wait_as(State state)
+{
+	current->state = state;
+	swapcontext(&current->context, &scheduler);
+}
+
+/* Brings a value to the warp's collective and gives the values of all lanes in the mask. */
+inline const uint64_t *
+collective(uint32_t mask, uint64_t value)
+{
+	current->mask = mask;
+	current->given = value;
+	wait_as(AT_COLLECTIVE);
+	return current->seen;
+}
+
+inline uint32_t
+live_lanes(unsigned warp)
+{
+	uint32_t live = 0;
+
+	for (unsigned i = warp * 32; i < n_threads && i < warp * 32 + 32; i++)
+		if (threads[i]->state != DONE)
+			live |= 1u << threads[i]->lane;
+	return live;
+}
+
+/* Lets go every group of lanes that has come together. */
+inline bool
+release_collectives(unsigned warp)
+{
+	uint32_t live = live_lanes(warp);
+	bool released = false;
+
+	for (unsigned first = 0; first < 32; first++)
+	{
+		Thread *leader = live >> first & 1 ? threads[warp * 32 + first].get() : nullptr;
+
+		if (!leader || leader->state != AT_COLLECTIVE)
+			continue;
+		uint32_t mask = leader->mask, group = mask & live;
+		bool complete = mask >> first & 1;
+
+		for (unsigned lane = 0; lane < 32; lane++)
+			if (group >> lane & 1)
+			{
+				Thread *thread = threads[warp * 32 + lane].get();
+
+				complete = complete && thread->state == AT_COLLECTIVE && thread->mask == mask;
+			}
+		if (!complete)
+			continue;
+		for (unsigned lane = 0; lane < 32; lane++)
+			if (group >> lane & 1)
+			{
+				Thread *thread = threads[warp * 32 + lane].get();
+
+				memset(thread->seen, 0, sizeof(thread->seen));
+				for (unsigned other = 0; other < 32; other++)
+					if (group >> other & 1)
+						thread->seen[other] = threads[warp * 32 + other]->given;
+			}
+		for (unsigned lane = 0; lane < 32; lane++)
+			if (group >> lane & 1)
+				threads[warp * 32 + lane]->state = READY;
+		released = true;
+	}
+	return released;
+}
+
+/* The barrier opens when no live thread is elsewhere; threads that have returned count as there. */
+inline bool
+release_block_barrier()
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < n_threads; i++)
+	{
+		if (threads[i]->state == DONE)
+			continue;
+		if (threads[i]->state != AT_BLOCK_BARRIER)
+			return false;
+		any = true;
+	}
+	for (unsigned i = 0; i < n_threads; i++)
+		if (threads[i]->state == AT_BLOCK_BARRIER)
+			threads[i]->state = READY;
+	return any;
+}
+
+inline std::vector<unsigned>
+run_order()
+{
+	std::vector<unsigned> sequence(n_threads);
+	unsigned state = n_launches * 2654435761u + 1;
+
+	for (unsigned i = 0; i < n_threads; i++)
+		sequence[i] = order == BACKWARD ? n_threads - 1 - i : i;
+	for (unsigned i = n_threads; order == SHUFFLED && i > 1; i--)
+	{
+		state = state * 1664525u + 1013904223u;
+		std::swap(sequence[i - 1], sequence[(state >> 8) % i]);
+	}
+	return sequence;
+}
+
+inline void
+start_thread(unsigned i)
+{
+	Thread *thread = threads[i].get();
+
+	thread->state = READY;
+	thread->index =
+		dim3(i % block_size.x, i / block_size.x % block_size.y, i / (block_size.x * block_size.y));
+	thread->lane = i % 32;
+	thread->warp = i / 32;
+	getcontext(&thread->context);
+	thread->context.uc_stack.ss_sp = thread->stack.data();
+	thread->context.uc_stack.ss_size = thread->stack.size();
+	thread->context.uc_link = &scheduler;
+	makecontext(&thread->context, thread_main, 0);
+}
+
+inline bool
+run_block(const std::vector<unsigned> &sequence)
+{
+	for (unsigned i = 0; i < n_threads; i++)
+		start_thread(i);
+	for (;;)
+	{
+		bool progress = false;
+		unsigned n_done = 0;
+
+		for (unsigned i : sequence)
+			if (threads[i]->state == READY)
+			{
+				current = threads[i].get();
+				swapcontext(&scheduler, &current->context);
+				progress = true;
+			}
+		for (unsigned warp = 0; warp * 32 < n_threads; warp++)
+			progress |= release_collectives(warp);
+		progress |= release_block_barrier();
+		for (unsigned i = 0; i < n_threads; i++)
+			n_done += threads[i]->state == DONE;
+		if (n_done == n_threads)
+			return true;
+		if (!progress)
+		{
+			fault = "deadlock: threads wait at different barriers";
+			return false;
+		}
+	}
+}
+
+/* Runs a grid to its end; false, with `fault` set, when it couldn't. */
+inline bool
+launch(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &kernel)
+{
+	fault = nullptr;
+	n_launches++;
+	n_threads = block.x * block.y * block.z;
+	if (n_threads == 0 || n_threads > 1024 || shared_bytes > MAX_DYNAMIC_SHARED)
+	{
+		fault = "a block of no or over 1024 threads, or over 227 KB of shared memory";
+		return false;
+	}
+	while (threads.size() < n_threads)
+	{
+		threads.push_back(std::make_unique<Thread>());
+		threads.back()->stack.resize(STACK_BYTES);
+	}
+	grid_size = grid;
+	block_size = block;
+	body = &kernel;
+	std::vector<unsigned> sequence = run_order();
+
+	for (unsigned z = 0; z < grid.z; z++)
+		for (unsigned y = 0; y < grid.y; y++)
+			for (unsigned x = 0; x < grid.x; x++)
+			{
+				block_index = dim3(x, y, z);
+				dynamic_shared.assign(shared_bytes, 0xA5); /* CUDA doesn't clear it */
+				if (!run_block(sequence))
+					return false;
+			}
+	return true;
+}
+
+template <class T>
+inline uint64_t
+to_bits(T value)
+{
+	static_assert(sizeof(T) <= 8, "a warp collective moves at most 8 bytes");
+	uint64_t bits = 0;
+
+	memcpy(&bits, &value, sizeof(value));
+	return bits;
+}
+
+template <class T>
+inline T
+from_bits(uint64_t bits)
+{
+	T value;
+
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+} // namespace simt
+
+#define threadIdx (simt::current->index)
+#define blockIdx (simt::block_index)
+#define blockDim (simt::block_size)
+#define gridDim (simt::grid_size)
+inline constexpr int warpSize = 32;
+
+inline void
+__syncthreads()
+{
+	simt::wait_as(simt::AT_BLOCK_BARRIER);
+}
+
+inline void
+__syncwarp(unsigned mask = ~0u)
+{
+	simt::collective(mask, 0);
+}
+
+inline void
+__threadfence()
+{
+}
+
+template <class T>
+inline T
+__shfl_sync(unsigned mask, T value, int lane, int width = 32)
+{
+	unsigned self = simt::current->lane;
+	const uint64_t *seen = simt::collective(mask, simt::to_bits(value));
+
+	return simt::from_bits<T>(seen[(self & ~(width - 1u)) | (lane & (width - 1u))]);
+}
+
+template <class T>
+inline T
+__shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32)
+{
+	unsigned self = simt::current->lane;
+	const uint64_t *seen = simt::collective(mask, simt::to_bits(value));
+
+	return simt::from_bits<T>(seen[(self & (width - 1u)) >= delta ? self - delta : self]);
+}
+
+template <class T>
+inline T
+__shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32)
+{
+	unsigned self = simt::current->lane;
+	const uint64_t *seen = simt::collective(mask, simt::to_bits(value));
+
+	return simt::from_bits<T>(
+		seen[(self & (width - 1u)) + delta < (unsigned) width ? self + delta : self]);
+}
+
+template <class T>
+inline T
+__shfl_xor_sync(unsigned mask, T value, int lanes)
+{
+	unsigned self = simt::current->lane;
+
+	return simt::from_bits<T>(simt::collective(mask, simt::to_bits(value))[self ^ lanes]);
+}
+
+inline unsigned
+__ballot_sync(unsigned mask, int predicate)
+{
+	const uint64_t *seen = simt::collective(mask, predicate != 0);
+	unsigned ballot = 0;
+
+	for (unsigned lane = 0; lane < 32; lane++)
+		ballot |= (unsigned) seen[lane] << lane;
+	return ballot;
+}
+
+inline int
+__any_sync(unsigned mask, int predicate)
+{
+	return __ballot_sync(mask, predicate) != 0;
+}
+
+inline int
+__popc(unsigned bits)
+{
+	return __builtin_popcount(bits);
+}
+
+inline int
+__clz(int bits)
+{
+	return bits ? __builtin_clz((unsigned) bits) : 32;
+}
+
+/* One OS thread runs everything, and fibers only change at barriers: plain code is atomic. */
+template <class T>
+inline T
+atomicAdd(T *target, T value)
+{
+	T old = *target;
+
+	*target = old + value;
+	return old;
+}
+
+template <class T>
+inline T
+atomicMax(T *target, T value)
+{
+	T old = *target;
+
+	if (value > old)
+		*target = value;
+	return old;
+}
+
+template <class T>
+inline T
+atomicCAS(T *target, T expected, T value)
+{
+	T old = *target;
+
+	if (old == expected)
+		*target = value;
+	return old;
+}
+
+#define AGK_LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                 \
+	simt::launch_and_note((grid), (block), (shared_bytes), [&] { kernel(__VA_ARGS__); })
+#define AGK_DYNAMIC_SHARED(type, name)                                                             \
+	type *name = reinterpret_cast<type *>(simt::dynamic_shared.data())
+
+#endif
