@@ -73,6 +73,7 @@ typedef struct AgModelConfig
 	AgGbmParams gbm;        /* family GBM */
 	AgResourcesAsked asked; /* ag_args_fit of the model over the fit's, already merged */
 	double max_time_limit;  /* seconds; INFINITY: none */
+	bool use_fp16;          /* asked for; a family it means nothing to says so */
 	char *params_json;      /* what was given, as JSON, for the catalogue; arena */
 } AgModelConfig;
 
@@ -103,5 +104,8 @@ typedef struct AgFitOptions
 AgStatus ag_options_parse(AgMem *mem, const AgOptionEntry *entries, int n_entries,
 						  AgFitOptions **options, AgError *err);
 void ag_options_free(AgFitOptions *options);
+
+/* Does the metric fit the problem? AG_ERR_OPTION says which would. Also for the inferred problem type. */
+AgStatus ag_options_check_metric(AgMetric metric, AgProblem problem, AgError *err);
 
 #endif

@@ -1,0 +1,480 @@
+/*
+ * options.c - checks the options one by one against the table, and gives them their meaning.
+ */
+#include "engine/search/options.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/base/nearest.h"
+#include "engine/search/options_models.h"
+
+typedef struct OptionParser
+{
+	AgFitOptions *out;
+	AgFitArgs args;
+	const AgOptionNode *hyperparameters, *included, *excluded;
+	AgError *err;
+} OptionParser;
+
+typedef struct Preset
+{
+	const char *name;
+	const char *aliases; /* blank-separated */
+	bool supported;
+} Preset;
+
+static const Preset presets[] = {
+	{"medium", "medium_quality mq medium_quality_faster_train", true},
+	{"good", "good_quality gq good_quality_faster_inference_only_refit good_quality_v082", false},
+	{"high",
+	 "high_quality hq high_quality_fast_inference_only_refit high_quality_v082 high_v150 "
+	 "high_quality_v150",
+	 false},
+	{"best",
+	 "best_quality bq best_v140 best_quality_v140 best_v150 best_quality_v150 best_quality_v082",
+	 false},
+	{"extreme",
+	 "extreme_quality eq extreme_v140 extreme_quality_v140 extreme_v150 extreme_quality_v150 "
+	 "extreme_v160 experimental_quality_v120 experimental_quality_v140",
+	 false},
+	{"noncommercial", "noncommercial_v160", false},
+	{"tabarena", NULL, false},
+	{"interpretable", NULL, false},
+	{"ignore_text", "ignore_text_ngrams", false},
+	{"optimize_for_deployment", NULL, false},
+};
+
+/* Metrics that AutoGluon has and this release hasn't. */
+static const char *const other_metrics[] = {
+	"pac",
+	"pac_score",
+	"quadratic_kappa",
+	"roc_auc_ovo",
+	"roc_auc_ovo_macro",
+	"roc_auc_ovo_weighted",
+	"roc_auc_ovr",
+	"roc_auc_ovr_micro",
+	"roc_auc_ovr_weighted",
+	"precision_macro",
+	"precision_micro",
+	"precision_weighted",
+	"recall_macro",
+	"recall_micro",
+	"recall_weighted",
+	"pinball",
+	"pinball_loss",
+};
+
+static AgStatus
+out_of_memory(OptionParser *p, size_t n)
+{
+	return ag_mem_error(p->out->arena.mem, n, p->err);
+}
+
+static AgStatus
+hint_nearest(OptionParser *p, const AgNearest *nearest)
+{
+	if (ag_nearest_name(nearest) != NULL)
+		ag_error_hint(p->err, "Did you mean \"%s\"?", ag_nearest_name(nearest));
+	return AG_ERR_OPTION;
+}
+
+static AgStatus
+text_copy(OptionParser *p, const AgOptionNode *node, char **out)
+{
+	*out = ag_arena_strndup(&p->out->arena, node->text, strlen(node->text));
+	return *out == NULL ? out_of_memory(p, strlen(node->text)) : AG_OK;
+}
+
+static AgStatus
+parse_name(OptionParser *p, const AgOptionNode *node)
+{
+	if (node->type != AG_JSON_STRING || node->text[0] == '\0' || strlen(node->text) > 63 ||
+		strpbrk(node->text, "@/") != NULL)
+		return ag_option_reject(node, "a text of 1 to 63 bytes without \"@\" and \"/\"", p->err);
+	return text_copy(p, node, &p->out->name);
+}
+
+/* Is name one of the blank-separated words? */
+static bool
+is_word(const char *words, const char *name)
+{
+	size_t n = strlen(name);
+
+	while (words != NULL && *words != '\0')
+	{
+		size_t word = strcspn(words, " ");
+
+		if (word == n && memcmp(words, name, n) == 0)
+			return true;
+		words += word + (words[word] == ' ');
+	}
+	return false;
+}
+
+/* "medium" is what the defaults are, so there is nothing to set. */
+static AgStatus
+preset_check(OptionParser *p, const AgOptionNode *node)
+{
+	AgNearest nearest;
+
+	if (node->type != AG_JSON_STRING)
+		return ag_option_reject(node, "a preset such as \"medium\", or an array of presets",
+								p->err);
+	ag_nearest_init(&nearest, node->text);
+	for (size_t i = 0; i < sizeof presets / sizeof presets[0]; i++)
+	{
+		if (strcmp(presets[i].name, node->text) != 0 && !is_word(presets[i].aliases, node->text))
+			ag_nearest_offer(&nearest, presets[i].name);
+		else if (presets[i].supported)
+			return AG_OK;
+		else
+		{
+			ag_error_set(p->err, AG_ERR_UNSUPPORTED, "preset \"%s\" is not supported yet",
+						 node->text);
+			ag_error_hint(p->err, "This release has the preset \"medium\".");
+			return AG_ERR_UNSUPPORTED;
+		}
+	}
+	ag_option_reject(node, "a preset such as \"medium\"", p->err);
+	return hint_nearest(p, &nearest);
+}
+
+static AgStatus
+parse_presets(OptionParser *p, const AgOptionNode *node)
+{
+	if (node->type != AG_JSON_ARRAY)
+		return preset_check(p, node);
+	for (const AgOptionNode *item = node->first; item != NULL; item = item->next)
+		AG_TRY(preset_check(p, item));
+	return AG_OK;
+}
+
+static AgStatus
+parse_time_limit(OptionParser *p, const AgOptionNode *node)
+{
+	if (!ag_option_number(node, &p->out->time_limit) || p->out->time_limit <= 0.0)
+		return ag_option_reject(node, "a number of seconds greater than 0", p->err);
+	return AG_OK;
+}
+
+static AgStatus
+parse_problem_type(OptionParser *p, const AgOptionNode *node)
+{
+	static const char *const names[] = {"binary", "multiclass", "regression"};
+	AgNearest nearest;
+
+	if (node->type == AG_JSON_STRING)
+	{
+		if (strcmp(node->text, "quantile") == 0 || strcmp(node->text, "softclass") == 0)
+			return ag_error_set(p->err, AG_ERR_UNSUPPORTED,
+								"problem type \"%s\" is not supported yet", node->text);
+		for (int i = 0; i < 3; i++)
+			if (strcmp(node->text, names[i]) == 0)
+			{
+				p->out->problem = (AgProblem) (AG_PROBLEM_BINARY + i);
+				return AG_OK;
+			}
+	}
+	ag_option_reject(node, "\"binary\", \"multiclass\" or \"regression\"", p->err);
+	if (node->type != AG_JSON_STRING)
+		return AG_ERR_OPTION;
+	ag_nearest_init(&nearest, node->text);
+	for (int i = 0; i < 3; i++)
+		ag_nearest_offer(&nearest, names[i]);
+	return hint_nearest(p, &nearest);
+}
+
+static AgStatus
+parse_eval_metric(OptionParser *p, const AgOptionNode *node)
+{
+	AgNearest nearest;
+
+	if (node->type != AG_JSON_STRING)
+		return ag_option_reject(node, "the name of a metric such as \"log_loss\"", p->err);
+	p->out->eval_metric = ag_metric_by_name(node->text);
+	if (p->out->eval_metric != AG_METRIC_NONE)
+		return AG_OK;
+	ag_nearest_init(&nearest, node->text);
+	for (int i = AG_METRIC_NONE + 1; i < AG_METRIC_LAST; i++)
+		ag_nearest_offer(&nearest, ag_metric_name((AgMetric) i));
+	for (size_t i = 0; i < sizeof other_metrics / sizeof other_metrics[0]; i++)
+		if (strcmp(other_metrics[i], node->text) == 0)
+		{
+			ag_error_set(p->err, AG_ERR_UNSUPPORTED, "metric \"%s\" is not supported yet",
+						 node->text);
+			return AG_ERR_UNSUPPORTED;
+		}
+	ag_option_reject(node, "the name of a metric such as \"log_loss\"", p->err);
+	return hint_nearest(p, &nearest);
+}
+
+static AgStatus
+parse_hyperparameters(OptionParser *p, const AgOptionNode *node)
+{
+	p->hyperparameters = node;
+	return AG_OK;
+}
+
+static AgStatus
+parse_ag_args_fit(OptionParser *p, const AgOptionNode *node)
+{
+	return ag_fit_args_parse(node, &p->args, p->err);
+}
+
+static AgStatus
+parse_included(OptionParser *p, const AgOptionNode *node)
+{
+	p->included = node;
+	if (node->type != AG_JSON_STRING && node->type != AG_JSON_ARRAY)
+		return ag_option_reject(node, "an array of model families", p->err);
+	return AG_OK;
+}
+
+static AgStatus
+parse_excluded(OptionParser *p, const AgOptionNode *node)
+{
+	p->excluded = node;
+	if (node->type != AG_JSON_STRING && node->type != AG_JSON_ARRAY)
+		return ag_option_reject(node, "an array of model families", p->err);
+	return AG_OK;
+}
+
+static AgStatus
+parse_num_gpus(OptionParser *p, const AgOptionNode *node)
+{
+	return ag_option_num_gpus(node, &p->out->total.num_gpus, p->err);
+}
+
+static AgStatus
+parse_num_cpus(OptionParser *p, const AgOptionNode *node)
+{
+	return ag_option_num_cpus(node, &p->out->total.num_cpus, p->err);
+}
+
+static AgStatus
+parse_memory_limit(OptionParser *p, const AgOptionNode *node)
+{
+	if (node->type == AG_JSON_STRING && strcmp(node->text, "auto") == 0)
+		return AG_OK;
+	if (!ag_option_number(node, &p->out->memory_limit_gb) || p->out->memory_limit_gb <= 0.0)
+		return ag_option_reject(node, "a number of GB greater than 0 or \"auto\"", p->err);
+	return AG_OK;
+}
+
+static AgStatus
+parse_holdout_frac(OptionParser *p, const AgOptionNode *node)
+{
+	double *value = &p->out->holdout_frac;
+
+	if (!ag_option_number(node, value) || *value <= 0.0 || *value >= 1.0)
+		return ag_option_reject(node, "a number greater than 0 and less than 1", p->err);
+	return AG_OK;
+}
+
+static AgStatus
+parse_positive_class(OptionParser *p, const AgOptionNode *node)
+{
+	if (node->type == AG_JSON_OBJECT || node->type == AG_JSON_ARRAY)
+		return ag_option_reject(node, "a value of the label", p->err);
+	return text_copy(p, node, &p->out->positive_class);
+}
+
+static AgStatus
+parse_ignored_columns(OptionParser *p, const AgOptionNode *node)
+{
+	const AgOptionNode *item = node->type == AG_JSON_ARRAY ? node->first : node;
+	int n = node->type == AG_JSON_ARRAY ? node->n_children : 1;
+
+	p->out->ignored_columns = ag_arena_alloc(&p->out->arena, (size_t) n + 1, sizeof(char *));
+	if (p->out->ignored_columns == NULL)
+		return out_of_memory(p, (size_t) n * sizeof(char *));
+	for (; item != NULL && p->out->n_ignored < n; item = item->next)
+	{
+		if (item->type != AG_JSON_STRING || item->text[0] == '\0')
+			return ag_option_reject(item, "the name of a column", p->err);
+		AG_TRY(text_copy(p, item, &p->out->ignored_columns[p->out->n_ignored]));
+		p->out->n_ignored++;
+	}
+	return AG_OK;
+}
+
+static AgStatus
+parse_verbosity(OptionParser *p, const AgOptionNode *node)
+{
+	int64_t value;
+
+	if (!ag_option_integer(node, 0, 4, &value))
+		return ag_option_reject(node, "an integer from 0 to 4", p->err);
+	p->out->verbosity = (int) value;
+	return AG_OK;
+}
+
+static AgStatus
+parse_random_state(OptionParser *p, const AgOptionNode *node)
+{
+	int64_t value;
+
+	if (!ag_option_integer(node, 0, INT64_MAX, &value))
+		return ag_option_reject(node, "an integer from 0 to 9223372036854775807", p->err);
+	p->out->random_state = (uint64_t) value;
+	return AG_OK;
+}
+
+static AgStatus
+parse_time_zone(OptionParser *p, const AgOptionNode *node)
+{
+	if (node->type != AG_JSON_STRING || node->text[0] == '\0' || strlen(node->text) > 255)
+		return ag_option_reject(node, "the name of a time zone such as \"Europe/Berlin\"", p->err);
+	return text_copy(p, node, &p->out->time_zone);
+}
+
+static const struct
+{
+	const char *name;
+	AgStatus (*parse)(OptionParser *p, const AgOptionNode *node);
+} parsers[] = {
+	{"name", parse_name},
+	{"presets", parse_presets},
+	{"time_limit", parse_time_limit},
+	{"problem_type", parse_problem_type},
+	{"eval_metric", parse_eval_metric},
+	{"hyperparameters", parse_hyperparameters},
+	{"ag_args_fit", parse_ag_args_fit},
+	{"included_model_types", parse_included},
+	{"excluded_model_types", parse_excluded},
+	{"num_gpus", parse_num_gpus},
+	{"num_cpus", parse_num_cpus},
+	{"memory_limit", parse_memory_limit},
+	{"holdout_frac", parse_holdout_frac},
+	{"positive_class", parse_positive_class},
+	{"ignored_columns", parse_ignored_columns},
+	{"verbosity", parse_verbosity},
+	{"random_state", parse_random_state},
+	{"time_zone", parse_time_zone},
+};
+
+static AgStatus
+option_unknown(OptionParser *p, const AgOptionNode *node)
+{
+	const AgOptionSpec *specs;
+	AgNearest nearest;
+	int n;
+
+	ag_error_set(p->err, AG_ERR_OPTION, "unrecognized option \"%.*s\"",
+				 (int) ag_utf8_clip(node->key, strlen(node->key), 63), node->key);
+	ag_nearest_init(&nearest, node->key);
+	specs = ag_option_specs(&n);
+	for (int i = 0; i < n; i++)
+		ag_nearest_offer(&nearest, specs[i].name);
+	if (ag_nearest_name(&nearest) == NULL)
+		ag_error_hint(p->err, "\"SELECT * FROM ag_options()\" lists the options.");
+	return hint_nearest(p, &nearest);
+}
+
+/* JSON null is "as if not given" for every option. */
+static AgStatus
+option_parse(OptionParser *p, const AgOptionNode *node)
+{
+	const AgOptionSpec *specs, *spec = NULL;
+	char off[32];
+	size_t n_off;
+	int n;
+
+	specs = ag_option_specs(&n);
+	for (int i = 0; i < n && spec == NULL; i++)
+		if (strcmp(specs[i].name, node->key) == 0)
+			spec = &specs[i];
+	if (spec == NULL)
+		return option_unknown(p, node);
+	if (node->type == AG_JSON_NULL)
+		return AG_OK;
+	for (size_t i = 0; i < sizeof parsers / sizeof parsers[0]; i++)
+		if (strcmp(parsers[i].name, spec->name) == 0)
+			return parsers[i].parse(p, node);
+
+	/* Not offered yet: only a value that asks for nothing passes. The default loses its quotes. */
+	n_off = strcspn(spec->normal + (spec->normal[0] == '"'), "\"");
+	if (n_off >= sizeof off)
+		n_off = sizeof off - 1;
+	memcpy(off, spec->normal + (spec->normal[0] == '"'), n_off);
+	off[n_off] = '\0';
+	if (ag_option_is_off(node, off))
+		return AG_OK;
+	return ag_error_set(p->err, AG_ERR_UNSUPPORTED, "option \"%s\" is not supported yet",
+						spec->name);
+}
+
+static AgStatus
+metric_check(OptionParser *p)
+{
+	if (p->out->eval_metric == AG_METRIC_NONE || p->out->problem == AG_PROBLEM_AUTO)
+		return AG_OK;
+	return ag_options_check_metric(p->out->eval_metric, p->out->problem, p->err);
+}
+
+AgStatus
+ag_options_check_metric(AgMetric metric, AgProblem problem, AgError *err)
+{
+	if (ag_metric_fits(metric, problem))
+		return AG_OK;
+	ag_error_set(err, AG_ERR_OPTION, "metric \"%s\" does not fit a %s problem",
+				 ag_metric_name(metric), ag_problem_name(problem));
+	ag_error_hint(err,
+				  "Choose another \"eval_metric\" (the default here is \"%s\"), or set "
+				  "\"problem_type\".",
+				  ag_metric_name(ag_metric_default(problem)));
+	return AG_ERR_OPTION;
+}
+
+/* The tree of entries goes when the options are parsed: it can be large, and what is kept is small. */
+AgStatus
+ag_options_parse(AgMem *mem, const AgOptionEntry *entries, int n_entries, AgFitOptions **options,
+				 AgError *err)
+{
+	OptionParser p;
+	AgArena scratch;
+	AgOptionNode *root;
+	AgStatus status;
+
+	*options = NULL;
+	memset(&p, 0, sizeof p);
+	p.err = err;
+	p.out = ag_mem_zalloc(mem, 1, sizeof *p.out);
+	if (p.out == NULL)
+		return ag_mem_error(mem, sizeof *p.out, err);
+	ag_arena_init(&p.out->arena, mem);
+	ag_arena_init(&scratch, mem);
+	p.out->time_limit = (double) NAN;
+	p.out->holdout_frac = (double) NAN;
+	p.out->memory_limit_gb = (double) NAN;
+	p.out->total.num_gpus = -1.0;
+	p.out->total.num_cpus = -1;
+	p.out->verbosity = 2;
+	ag_fit_args_default(&p.args);
+
+	AG_GO(ag_option_tree_build(&scratch, entries, n_entries, &root, err));
+	for (const AgOptionNode *node = root->first; node != NULL; node = node->next)
+		AG_GO(option_parse(&p, node));
+	AG_GO(metric_check(&p));
+	AG_GO(ag_models_parse(p.hyperparameters, p.included, p.excluded, &p.args, p.out, err));
+	*options = p.out;
+done:
+	ag_arena_free(&scratch);
+	if (status != AG_OK)
+		ag_options_free(p.out);
+	return status;
+}
+
+void
+ag_options_free(AgFitOptions *options)
+{
+	AgMem *mem;
+
+	if (options == NULL)
+		return;
+	mem = options->arena.mem;
+	ag_arena_free(&options->arena);
+	ag_mem_free(mem, options);
+}

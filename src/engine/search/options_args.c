@@ -1,0 +1,180 @@
+/*
+ * options_args.c - the arguments of a model's fit: "ag_args_fit", and "ag." keys beside a model's parameters.
+ */
+#include "engine/search/options_models.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/base/nearest.h"
+
+/* Keys of ag_args_fit that are known and not offered, with the value that asks for nothing. */
+static const struct
+{
+	const char *name;
+	const char *off;
+} other_args[] = {
+	{"stopping_metric", NULL},
+	{"max_memory_usage_ratio", "1"},
+	{"max_gpu_memory_usage_ratio", "1"},
+	{"max_time_limit_ratio", "1"},
+	{"min_time_limit", "0"},
+	{"min_rows", NULL},
+	{"max_rows", NULL},
+	{"min_features", NULL},
+	{"max_features", NULL},
+	{"min_cells", NULL},
+	{"max_cells", NULL},
+	{"max_classes", NULL},
+	{"problem_types", NULL},
+	{"ignore_constraints", NULL},
+	{"max_batch_size", NULL},
+	{"drop_unique", NULL},
+	{"predict_1_batch_size", NULL},
+	{"temperature_scalar", NULL},
+	{"get_features_kwargs", NULL},
+	{"valid_raw_types", NULL},
+	{"valid_special_types", NULL},
+};
+
+AgStatus
+ag_option_unsupported(const char *what, const char *name, AgError *err)
+{
+	return ag_error_set(err, AG_ERR_UNSUPPORTED, "%s \"%s\" is not supported yet", what, name);
+}
+
+AgStatus
+ag_option_num_gpus(const AgOptionNode *node, double *num_gpus, AgError *err)
+{
+	if (node->type == AG_JSON_NULL ||
+		(node->type == AG_JSON_STRING && strcmp(node->text, "auto") == 0))
+		*num_gpus = -1.0;
+	else if (!ag_option_number(node, num_gpus) || *num_gpus < 0.0 || *num_gpus > 1024.0)
+		return ag_option_reject(node, "a number from 0 to 1024 or \"auto\"", err);
+	return AG_OK;
+}
+
+AgStatus
+ag_option_num_cpus(const AgOptionNode *node, int *num_cpus, AgError *err)
+{
+	int64_t value = -1;
+
+	if (node->type != AG_JSON_NULL &&
+		!(node->type == AG_JSON_STRING && strcmp(node->text, "auto") == 0) &&
+		!ag_option_integer(node, 1, 65536, &value))
+		return ag_option_reject(node, "an integer from 1 to 65536 or \"auto\"", err);
+	*num_cpus = (int) value;
+	return AG_OK;
+}
+
+void
+ag_fit_args_default(AgFitArgs *args)
+{
+	args->asked.num_gpus = -1.0;
+	args->asked.num_cpus = -1;
+	args->max_time_limit = (double) INFINITY;
+	args->early_stop = -1;
+	args->use_fp16 = false;
+}
+
+static AgStatus
+max_time_limit_parse(const AgOptionNode *node, double *seconds, AgError *err)
+{
+	if (node->type == AG_JSON_NULL)
+		*seconds = (double) INFINITY;
+	else if (!ag_option_number(node, seconds) || *seconds <= 0.0)
+		return ag_option_reject(node, "a number of seconds greater than 0", err);
+	return AG_OK;
+}
+
+/* null is AutoGluon's way to say "off" here, not "the default". */
+static AgStatus
+early_stop_parse(const AgOptionNode *node, int *rounds, AgError *err)
+{
+	int64_t value;
+
+	if (ag_option_is_off(node, NULL))
+		*rounds = 0;
+	else if (node->type == AG_JSON_STRING && strcmp(node->text, "adaptive") == 0)
+		*rounds = -1;
+	else if (ag_option_integer(node, 1, 1000000, &value))
+		*rounds = (int) value;
+	else
+		return ag_option_reject(node, "\"adaptive\", a number of rounds from 1 on, or null", err);
+	return AG_OK;
+}
+
+
+AgStatus
+ag_fit_arg_parse(const AgOptionNode *node, const char *name, AgFitArgs *args, bool *known,
+				 AgError *err)
+{
+	*known = true;
+	if (strcmp(name, "num_gpus") == 0)
+		return ag_option_num_gpus(node, &args->asked.num_gpus, err);
+	if (strcmp(name, "num_cpus") == 0)
+		return ag_option_num_cpus(node, &args->asked.num_cpus, err);
+	if (strcmp(name, "max_time_limit") == 0)
+		return max_time_limit_parse(node, &args->max_time_limit, err);
+	if (strcmp(name, "early_stop") == 0)
+		return early_stop_parse(node, &args->early_stop, err);
+	if (strcmp(name, "use_fp16") == 0)
+	{
+		if (node->type != AG_JSON_BOOL && node->type != AG_JSON_NULL)
+			return ag_option_reject(node, "true or false", err);
+		args->use_fp16 = strcmp(node->text, "true") == 0;
+		return AG_OK;
+	}
+	for (size_t i = 0; i < sizeof other_args / sizeof other_args[0]; i++)
+		if (strcmp(name, other_args[i].name) == 0)
+		{
+			if (ag_option_is_off(node, other_args[i].off))
+				return AG_OK;
+			return ag_option_unsupported("argument of \"ag_args_fit\"", name, err);
+		}
+	*known = false;
+	return AG_OK;
+}
+
+static void
+fit_args_offer(AgNearest *nearest)
+{
+	static const char *const ours[] = {"num_gpus", "num_cpus", "max_time_limit", "early_stop",
+									   "use_fp16"};
+
+	for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
+		ag_nearest_offer(nearest, ours[i]);
+	for (size_t i = 0; i < sizeof other_args / sizeof other_args[0]; i++)
+		ag_nearest_offer(nearest, other_args[i].name);
+}
+
+AgStatus
+ag_fit_args_parse(const AgOptionNode *node, AgFitArgs *args, AgError *err)
+{
+	if (node->type == AG_JSON_NULL)
+		return AG_OK;
+	if (node->type != AG_JSON_OBJECT)
+		return ag_option_reject(node, "an object such as {\"num_gpus\": 1}", err);
+	for (const AgOptionNode *child = node->first; child != NULL; child = child->next)
+	{
+		/* AutoGluon's own advice spells some keys "ag.x" inside ag_args_fit too. */
+		const char *name = strncmp(child->key, "ag.", 3) == 0 ? child->key + 3 : child->key;
+		bool known;
+
+		AG_TRY(ag_fit_arg_parse(child, name, args, &known, err));
+		if (!known)
+		{
+			AgNearest nearest;
+			char label[AG_MAX_OPTION_PATH + 1];
+
+			ag_option_label(child, label, sizeof label);
+			ag_error_set(err, AG_ERR_OPTION, "unrecognized argument \"%s\"", label);
+			ag_nearest_init(&nearest, name);
+			fit_args_offer(&nearest);
+			if (ag_nearest_name(&nearest) != NULL)
+				ag_error_hint(err, "Did you mean \"%s\"?", ag_nearest_name(&nearest));
+			return AG_ERR_OPTION;
+		}
+	}
+	return AG_OK;
+}

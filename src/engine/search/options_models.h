@@ -1,0 +1,38 @@
+/*
+ * options_models.h - the part of the options that says which models to fit. Private to options*.c.
+ */
+#ifndef AG_OPTIONS_MODELS_H
+#define AG_OPTIONS_MODELS_H
+
+#include "engine/search/options_tree.h"
+
+/* The arguments of a model's fit that are understood (ag_args_fit and "ag." keys), as far as given. */
+typedef struct AgFitArgs
+{
+	AgResourcesAsked asked;
+	double max_time_limit; /* INFINITY: none */
+	int early_stop;        /* patience; -1 adaptive, 0 off */
+	bool use_fp16;
+} AgFitArgs;
+
+void ag_fit_args_default(AgFitArgs *args);
+/* Reads an ag_args_fit object over what args holds. */
+AgStatus ag_fit_args_parse(const AgOptionNode *node, AgFitArgs *args, AgError *err);
+/* One argument by its name; *known says whether there is one of that name. */
+AgStatus ag_fit_arg_parse(const AgOptionNode *node, const char *name, AgFitArgs *args, bool *known,
+						  AgError *err);
+/* AG_ERR_UNSUPPORTED: <what> "<name>" is not supported yet. */
+AgStatus ag_option_unsupported(const char *what, const char *name, AgError *err);
+/* "auto" or a number; shared with the options num_gpus and num_cpus. */
+AgStatus ag_option_num_gpus(const AgOptionNode *node, double *num_gpus, AgError *err);
+AgStatus ag_option_num_cpus(const AgOptionNode *node, int *num_cpus, AgError *err);
+
+/*
+ * Fills options->models from the node of "hyperparameters" (NULL: the default list) and checks each model's resources
+ * against options->total. included and excluded: nodes of included_model_types and excluded_model_types, or NULL.
+ */
+AgStatus ag_models_parse(const AgOptionNode *hyperparameters, const AgOptionNode *included,
+						 const AgOptionNode *excluded, const AgFitArgs *args, AgFitOptions *options,
+						 AgError *err);
+
+#endif

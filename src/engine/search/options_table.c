@@ -1,0 +1,122 @@
+/*
+ * options_table.c - every option of ag_fit, one row each: what is documented is what is parsed.
+ *
+ * A row whose feature comes with a later release has supported = false: giving it is an error, unless the value asks for
+ * nothing (options.c).
+ */
+#include "engine/search/options.h"
+
+#define METRICS                                                                                    \
+	"binary: accuracy, balanced_accuracy, mcc, log_loss, roc_auc, average_precision, f1, "         \
+	"precision, recall; multiclass: accuracy, balanced_accuracy, mcc, log_loss, f1_macro, "        \
+	"f1_micro, f1_weighted, roc_auc_ovr_macro; regression: root_mean_squared_error, "              \
+	"mean_squared_error, mean_absolute_error, median_absolute_error, "                             \
+	"mean_absolute_percentage_error, symmetric_mean_absolute_percentage_error, r2, pearsonr, "     \
+	"spearmanr"
+
+static const AgOptionSpec specs[] = {
+	/* what and how long */
+	{"name", "text", "1 to 63 bytes, no @ or /", "null", true,
+	 "Name of the predictor; null: <table>_<label> in lower case, required when data is a query"},
+	{"presets", "text or array of text", "medium (medium_quality, mq)", "\"medium\"", true,
+	 "Bundles of options; explicit options win over them"},
+	{"time_limit", "number", "greater than 0", "null", true,
+	 "Seconds the whole call may take; null: the setting ag_pg.default_time_limit"},
+	{"problem_type", "text", "binary, multiclass, regression", "null", true,
+	 "What kind of value the label is; null: inferred from its type and values"},
+	{"eval_metric", "text", METRICS, "null", true,
+	 "What is optimised; null: accuracy for classes, root_mean_squared_error for numbers"},
+
+	/* models */
+	{"hyperparameters", "text or object", "default, or model families with their parameters",
+	 "\"default\"", true,
+	 "Models to fit: {\"GBM\": {parameters} or [{...}, {...}], \"AG_ARGS_FIT\": {...}}"},
+	{"ag_args_fit", "object", "num_gpus, num_cpus, max_time_limit, early_stop, use_fp16", "{}",
+	 true, "Arguments of every model's fit; a model's own ag_args_fit wins over it"},
+	{"ag_args_ensemble", "object", "fold_fitting_strategy, num_folds_parallel, ...", "{}", false,
+	 "How the folds of a bagged model are fitted"},
+	{"included_model_types", "text or array of text", "model families", "null", true,
+	 "Families to fit of those in hyperparameters; null: all"},
+	{"excluded_model_types", "text or array of text", "model families", "[]", true,
+	 "Families to leave out of hyperparameters"},
+	{"hyperparameter_tune_kwargs", "text or object", "auto, random, or an object", "null", false,
+	 "Search over hyperparameters"},
+	{"num_trials", "integer", "at least 1", "null", false,
+	 "Number of trials of a search over hyperparameters"},
+
+	/* resources */
+	{"num_gpus", "number or text", "at least 0, or auto", "\"auto\"", true,
+	 "GPUs for the whole fit, shared by its models; fractions are allowed"},
+	{"num_cpus", "integer or text", "at least 1, or auto", "\"auto\"", true,
+	 "CPUs for the whole fit; auto: all that ag_pg.num_cpus allows"},
+	{"memory_limit", "number or text", "greater than 0, or auto", "\"auto\"", true,
+	 "GB for this fit; can lower ag_pg.memory_limit, not raise it"},
+
+	/* bagging and stacking */
+	{"num_bag_folds", "integer", "0, or at least 2", "0", false,
+	 "Folds of a bagged model; 0: none"},
+	{"num_bag_sets", "integer", "at least 1", "1", false, "Repeats of the folds"},
+	{"num_stack_levels", "integer", "at least 0", "0", false, "Levels of stacking"},
+	{"auto_stack", "boolean", "true or false", "false", false,
+	 "Choose folds and stack levels by the number of rows"},
+	{"dynamic_stacking", "boolean or text", "true, false or auto", "false", false,
+	 "Try on a part of the rows whether stacking overfits"},
+
+	/* validation data */
+	{"holdout_frac", "number", "greater than 0, less than 1", "null", true,
+	 "Fraction of the rows held out for validation; null: 0.2 to 0.01 by the number of rows"},
+	{"tuning_data", "text", "a table or query", "null", false, "Validation rows of your own"},
+	{"use_bag_holdout", "boolean", "true or false", "false", false,
+	 "Hold rows out in spite of bagging"},
+
+	/* deployment */
+	{"refit_full", "boolean or text", "true, false, all, best or a model", "false", false,
+	 "Fit again on all rows after validation"},
+	{"set_best_to_refit_full", "boolean", "true or false", "false", false,
+	 "Predict with the model that was fitted again"},
+	{"keep_only_best", "boolean", "true or false", "false", false,
+	 "Store only what the best model needs"},
+	{"save_space", "boolean", "true or false", "false", false, "Store only what prediction needs"},
+	{"calibrate", "boolean or text", "true, false or auto", "\"auto\"", false,
+	 "Calibrate probabilities on the validation rows"},
+	{"calibrate_decision_threshold", "boolean or text", "true, false or auto", "\"auto\"", false,
+	 "Choose the probability from which a row is positive by the eval_metric"},
+	{"infer_limit", "number", "greater than 0", "null", false,
+	 "Seconds that predicting one row may take"},
+
+	/* roles of the data */
+	{"sample_weight", "text", "a column, or balance_weight", "null", false,
+	 "How much each row counts"},
+	{"weight_evaluation", "boolean", "true or false", "false", false,
+	 "Weights count in the metric too"},
+	{"groups", "text", "a column", "null", false, "Rows of one group stay in one fold"},
+	{"time_column", "text", "a column", "null", false, "Validate on the latest rows"},
+	{"monotone_constraints", "object", "column: -1, 0 or 1", "{}", false,
+	 "Directions that the prediction must keep"},
+	{"quantile_levels", "array of number", "between 0 and 1", "null", false,
+	 "Levels to predict with problem_type quantile"},
+	{"positive_class", "text, number or boolean", "a value of the label", "null", true,
+	 "Class that counts as positive in a binary problem; null: true, 1, or the second in order"},
+	{"ignored_columns", "text or array of text", "columns of data", "[]", true,
+	 "Columns that are no features"},
+	{"label_count_threshold", "integer", "at least 1", "null", false,
+	 "Classes with fewer rows are left out; null: none is"},
+
+	/* the story and its repetition */
+	{"verbosity", "integer", "0 to 4", "2", true,
+	 "0 silent, 1 the result, 2 the story, 3 the resources of every model too, 4 a trace"},
+	{"random_state", "integer", "0 to 9223372036854775807", "0", true,
+	 "Seed: the same data, options and seed give the same predictor"},
+	{"replay", "text", "name@version", "null", false, "Repeat that version's fit exactly"},
+	{"dry_run", "boolean", "true or false", "false", false,
+	 "Only say what would be fitted, on what device, with what memory"},
+	{"time_zone", "text", "a time zone", "null", true,
+	 "Zone in which parts of a timestamptz are taken; null: the session's"},
+};
+
+const AgOptionSpec *
+ag_option_specs(int *n)
+{
+	*n = (int) (sizeof specs / sizeof specs[0]);
+	return specs;
+}

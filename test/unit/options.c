@@ -1,0 +1,463 @@
+/* options.c - the options of ag_fit: every one accepted, refused and explained. */
+#include "unit/unit.h"
+
+#include "engine/search/options.h"
+
+#define MAX_ENTRIES 64
+
+/*
+ * A test writes entries as text: "path type text" a line, type one of n b 0 s { [ (null, bool, number, string, object,
+ * array). Parents come first, as from the glue.
+ */
+static AgStatus
+parse(AgMem *mem, const char *lines, AgFitOptions **options, AgError *err)
+{
+	static const char types[] = "nb0s{[";
+	AgOptionEntry entries[MAX_ENTRIES];
+	char *copy = strdup(lines), *line, *save = NULL;
+	int n = 0;
+	AgStatus status;
+
+	for (line = strtok_r(copy, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save))
+	{
+		char *type = strchr(line, ' ');
+
+		AG_REQUIRE(type != NULL && n < MAX_ENTRIES);
+		*type++ = '\0';
+		entries[n].path = line;
+		entries[n].type = (AgJson) (strchr(types, *type) - types);
+		entries[n].text = type[1] == ' ' ? type + 2 : "";
+		n++;
+	}
+	ag_error_init(err);
+	status = ag_options_parse(mem, entries, n, options, err);
+	AG_CHECK_EQ(status, err->status);
+	AG_CHECK_EQ(*options == NULL, status != AG_OK);
+	free(copy);
+	return status;
+}
+
+static void
+refused(AgMem *mem, const char *lines, AgStatus expected, const char *message, const char *hint)
+{
+	AgFitOptions *options;
+	AgError err;
+
+	AG_CHECK_EQ(parse(mem, lines, &options, &err), expected);
+	AG_CHECK_STR(err.message, message);
+	AG_CHECK_STR(err.hint, hint);
+	ag_options_free(options);
+}
+
+static AgFitOptions *
+accepted(AgMem *mem, const char *lines)
+{
+	AgFitOptions *options;
+	AgError err;
+
+	if (!AG_CHECK_EQ(parse(mem, lines, &options, &err), AG_OK))
+	{
+		fprintf(stderr, "    %s: %s\n", lines, err.message);
+		exit(ag_unit_done("options"));
+	}
+	return options;
+}
+
+static void
+defaults(AgMem *mem)
+{
+	AgFitOptions *o = accepted(mem, "");
+
+	AG_CHECK(o->name == NULL && isnan(o->time_limit) && o->problem == AG_PROBLEM_AUTO &&
+			 o->eval_metric == AG_METRIC_NONE && o->verbosity == 2 && o->random_state == 0 &&
+			 isnan(o->holdout_frac) && isnan(o->memory_limit_gb) && o->positive_class == NULL &&
+			 o->time_zone == NULL && o->n_ignored == 0);
+	AG_CHECK(o->total.num_gpus == -1 && o->total.num_cpus == -1);
+	AG_REQUIRE(o->n_models == 3);
+	AG_CHECK_STR(o->models[0].name, "GBM");
+	AG_CHECK_STR(o->models[1].name, "GBM_2");
+	AG_CHECK_STR(o->models[2].name, "GBM_3");
+	AG_CHECK(!o->models[0].gbm.extra_trees && o->models[1].gbm.extra_trees);
+	AG_CHECK(o->models[0].gbm.num_boost_round == 10000 && o->models[0].gbm.learning_rate == 0.05);
+	AG_CHECK(o->models[2].gbm.learning_rate == 0.03 && o->models[2].gbm.num_leaves == 128 &&
+			 o->models[2].gbm.feature_fraction == 0.9 && o->models[2].gbm.min_data_in_leaf == 3);
+	AG_CHECK(o->models[0].gbm.early_stop_rounds == -1 && isinf(o->models[0].max_time_limit));
+	AG_CHECK(o->models[0].asked.num_gpus == -1 && o->models[0].asked.num_cpus == -1);
+	AG_CHECK_STR(o->models[1].params_json, "{\"extra_trees\": true}");
+	ag_options_free(o);
+}
+
+static void
+everything(AgMem *mem)
+{
+	AgFitOptions *o =
+		accepted(mem, "/name s m\xc3\xbcll\n"
+					  "/presets [ 1\n/presets/0 s medium_quality\n"
+					  "/time_limit 0 12.5\n"
+					  "/problem_type s binary\n"
+					  "/eval_metric s nll\n"
+					  "/num_gpus 0 1.5\n"
+					  "/num_cpus 0 4\n"
+					  "/memory_limit 0 0.5\n"
+					  "/holdout_frac 0 0.25\n"
+					  "/positive_class b true\n"
+					  "/ignored_columns [ 2\n/ignored_columns/0 s a\n/ignored_columns/1 s B b\n"
+					  "/verbosity 0 4\n"
+					  "/random_state 0 9223372036854775807\n"
+					  "/time_zone s Europe/Berlin\n"
+					  "/ag_args_fit { 2\n"
+					  "/ag_args_fit/num_gpus 0 0.5\n"
+					  "/ag_args_fit/num_cpus 0 2\n"
+					  "/hyperparameters { 2\n"
+					  "/hyperparameters/AG_ARGS_FIT { 1\n"
+					  "/hyperparameters/AG_ARGS_FIT/early_stop 0 7\n"
+					  "/hyperparameters/GBM [ 3\n"
+					  "/hyperparameters/GBM/0 { 0\n"
+					  "/hyperparameters/GBM/1 { 4\n"
+					  "/hyperparameters/GBM/1/num_leaves 0 7\n"
+					  "/hyperparameters/GBM/1/ag_args_fit { 2\n"
+					  "/hyperparameters/GBM/1/ag_args_fit/num_cpus 0 3\n"
+					  "/hyperparameters/GBM/1/ag_args_fit/max_time_limit 0 9\n"
+					  "/hyperparameters/GBM/1/ag.num_cpus 0 1\n"
+					  "/hyperparameters/GBM/2 { 2\n"
+					  "/hyperparameters/GBM/2/ag.early_stop n\n"
+					  "/hyperparameters/GBM/2/extra_trees b true");
+
+	AG_CHECK_STR(o->name, "m\xc3\xbcll");
+	AG_CHECK(o->time_limit == 12.5 && o->problem == AG_PROBLEM_BINARY &&
+			 o->eval_metric == AG_METRIC_LOG_LOSS && o->total.num_gpus == 1.5 &&
+			 o->total.num_cpus == 4 && o->memory_limit_gb == 0.5 && o->holdout_frac == 0.25 &&
+			 o->verbosity == 4 && o->random_state == INT64_MAX);
+	AG_CHECK_STR(o->positive_class, "true");
+	AG_CHECK_STR(o->time_zone, "Europe/Berlin");
+	AG_REQUIRE(o->n_ignored == 2);
+	AG_CHECK_STR(o->ignored_columns[1], "B b");
+	AG_REQUIRE(o->n_models == 3);
+	AG_CHECK(o->models[0].asked.num_gpus == 0.5 && o->models[0].asked.num_cpus == 2 &&
+			 o->models[0].gbm.early_stop_rounds == 7);
+	AG_CHECK(o->models[1].asked.num_cpus == 1 && o->models[1].max_time_limit == 9 &&
+			 o->models[1].gbm.num_leaves == 7 && o->models[1].gbm.early_stop_rounds == 7);
+	AG_CHECK(o->models[2].gbm.early_stop_rounds == 0 && o->models[2].gbm.extra_trees);
+	AG_CHECK_STR(o->models[1].params_json,
+				 "{\"num_leaves\": 7, \"ag_args_fit\": {\"num_cpus\": 3, \"max_time_limit\": 9}, "
+				 "\"ag.num_cpus\": 1}");
+	AG_CHECK_EQ(o->models[0].gbm.seed, INT64_MAX);
+	ag_options_free(o);
+}
+
+/* What asks for nothing is accepted, even of an option that is not offered. */
+static void
+nothing_asked(AgMem *mem)
+{
+	static const char *const lines[] = {
+		"/num_bag_folds 0 0",
+		"/num_bag_sets 0 1",
+		"/num_stack_levels 0 0",
+		"/auto_stack b false",
+		"/dynamic_stacking b false",
+		"/refit_full b false",
+		"/calibrate s auto",
+		"/calibrate b false",
+		"/sample_weight n",
+		"/quantile_levels n",
+		"/monotone_constraints { 0",
+		"/dry_run b false",
+		"/ag_args_ensemble { 0",
+		"/time_limit n",
+		"/hyperparameters n",
+		"/presets s mq",
+		"/presets [ 0",
+		"/hyperparameters s default",
+		"/ag_args_fit { 1\n/ag_args_fit/max_memory_usage_ratio 0 1.0",
+		"/ag_args_fit { 1\n/ag_args_fit/ag.max_time_limit n",
+		"/ag_args_fit { 1\n/ag_args_fit/use_fp16 b true",
+		"/memory_limit s auto",
+		"/num_cpus s auto",
+		"/num_gpus s auto",
+		"/included_model_types s GBM",
+		"/excluded_model_types [ 1\n/excluded_model_types/0 s NN_TORCH",
+	};
+
+	for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+		ag_options_free(accepted(mem, lines[i]));
+}
+
+static void
+unknown_names(AgMem *mem)
+{
+	refused(mem, "/time_limt 0 5", AG_ERR_OPTION, "unrecognized option \"time_limt\"",
+			"Did you mean \"time_limit\"?");
+	refused(mem, "/xyzzy 0 5", AG_ERR_OPTION, "unrecognized option \"xyzzy\"",
+			"\"SELECT * FROM ag_options()\" lists the options.");
+	refused(mem, "/a~1b~0c 0 5", AG_ERR_OPTION, "unrecognized option \"a/b~c\"",
+			"\"SELECT * FROM ag_options()\" lists the options.");
+	refused(mem, "/presets s medum", AG_ERR_OPTION,
+			"option \"presets\" takes a preset such as \"medium\", not \"medum\"",
+			"Did you mean \"medium\"?");
+	refused(mem, "/problem_type s multclass", AG_ERR_OPTION,
+			"option \"problem_type\" takes \"binary\", \"multiclass\" or \"regression\", not "
+			"\"multclass\"",
+			"Did you mean \"multiclass\"?");
+	refused(
+		mem, "/eval_metric s log_los", AG_ERR_OPTION,
+		"option \"eval_metric\" takes the name of a metric such as \"log_loss\", not \"log_los\"",
+		"Did you mean \"log_loss\"?");
+	refused(mem, "/hyperparameters { 1\n/hyperparameters/GMB { 0", AG_ERR_OPTION,
+			"unrecognized model family \"GMB\"", "Did you mean \"GBM\"?");
+	refused(mem, "/ag_args_fit { 1\n/ag_args_fit/num_gpu 0 1", AG_ERR_OPTION,
+			"unrecognized argument \"ag_args_fit.num_gpu\"", "Did you mean \"num_gpus\"?");
+	refused(mem, "/hyperparameters s defualt", AG_ERR_OPTION,
+			"option \"hyperparameters\" takes \"default\" or an object of model families, not "
+			"\"defualt\"",
+			"Did you mean \"default\"?");
+	refused(mem, "/excluded_model_types s GMB", AG_ERR_OPTION, "unrecognized model family \"GMB\"",
+			"Did you mean \"GBM\"?");
+}
+
+static void
+wrong_values(AgMem *mem)
+{
+	refused(mem, "/time_limit 0 0", AG_ERR_OPTION,
+			"option \"time_limit\" takes a number of seconds greater than 0, not 0", "");
+	refused(mem, "/time_limit 0 -1", AG_ERR_OPTION,
+			"option \"time_limit\" takes a number of seconds greater than 0, not -1", "");
+	refused(mem, "/time_limit 0 1e999", AG_ERR_OPTION,
+			"option \"time_limit\" takes a number of seconds greater than 0, not 1e999", "");
+	refused(mem, "/time_limit s fast", AG_ERR_OPTION,
+			"option \"time_limit\" takes a number of seconds greater than 0, not \"fast\"", "");
+	refused(mem, "/verbosity 0 5", AG_ERR_OPTION,
+			"option \"verbosity\" takes an integer from 0 to 4, not 5", "");
+	refused(mem, "/verbosity 0 2.5", AG_ERR_OPTION,
+			"option \"verbosity\" takes an integer from 0 to 4, not 2.5", "");
+	refused(mem, "/holdout_frac 0 1", AG_ERR_OPTION,
+			"option \"holdout_frac\" takes a number greater than 0 and less than 1, not 1", "");
+	refused(mem, "/num_cpus 0 0", AG_ERR_OPTION,
+			"option \"num_cpus\" takes an integer from 1 to 65536 or \"auto\", not 0", "");
+	refused(mem, "/num_gpus b true", AG_ERR_OPTION,
+			"option \"num_gpus\" takes a number from 0 to 1024 or \"auto\", not true", "");
+	refused(mem, "/name s a@b", AG_ERR_OPTION,
+			"option \"name\" takes a text of 1 to 63 bytes without \"@\" and \"/\", not \"a@b\"",
+			"");
+	refused(mem, "/random_state 0 9223372036854775808", AG_ERR_OPTION,
+			"option \"random_state\" takes an integer from 0 to 9223372036854775807, not "
+			"9223372036854775808",
+			"");
+	refused(mem, "/ag_args_fit 0 1", AG_ERR_OPTION,
+			"option \"ag_args_fit\" takes an object such as {\"num_gpus\": 1}, not 1", "");
+	refused(mem, "/ignored_columns [ 1\n/ignored_columns/0 0 1", AG_ERR_OPTION,
+			"option \"ignored_columns.0\" takes the name of a column, not 1", "");
+	refused(mem, "/hyperparameters { 1\n/hyperparameters/GBM [ 1\n/hyperparameters/GBM/0 0 1",
+			AG_ERR_OPTION, "option \"hyperparameters.GBM.0\" takes an object of parameters, not 1",
+			"");
+	refused(mem, "/hyperparameters { 0", AG_ERR_OPTION, "the options leave no model to fit",
+			"Look at \"hyperparameters\", \"included_model_types\" and \"excluded_model_types\".");
+	refused(mem, "/excluded_model_types s GBM", AG_ERR_OPTION, "the options leave no model to fit",
+			"Look at \"hyperparameters\", \"included_model_types\" and \"excluded_model_types\".");
+	/* a text is cut at a character */
+	refused(mem,
+			"/verbosity s 0123456789012345678901234567890123456789012345678901234567"
+			"8\xc3\xa4\xc3\xa4",
+			AG_ERR_OPTION,
+			"option \"verbosity\" takes an integer from 0 to 4, not "
+			"\"01234567890123456789012345678901234567890123456789012345678...\"",
+			"");
+}
+
+static void
+unsupported(AgMem *mem)
+{
+	AgFitOptions *options;
+	AgError err;
+	const AgOptionSpec *specs;
+	int n, n_unsupported = 0;
+
+	refused(mem, "/presets s best_quality", AG_ERR_UNSUPPORTED,
+			"preset \"best_quality\" is not supported yet",
+			"This release has the preset \"medium\".");
+	refused(mem, "/problem_type s quantile", AG_ERR_UNSUPPORTED,
+			"problem type \"quantile\" is not supported yet", "");
+	refused(mem, "/eval_metric s quadratic_kappa", AG_ERR_UNSUPPORTED,
+			"metric \"quadratic_kappa\" is not supported yet", "");
+	refused(mem, "/hyperparameters { 1\n/hyperparameters/CAT { 0", AG_ERR_UNSUPPORTED,
+			"model family \"CAT\" is not supported yet", "This release fits \"GBM\".");
+	refused(mem, "/hyperparameters s zeroshot", AG_ERR_UNSUPPORTED,
+			"list of models \"zeroshot\" is not supported yet", "");
+	refused(mem, "/ag_args_fit { 1\n/ag_args_fit/stopping_metric s roc_auc", AG_ERR_UNSUPPORTED,
+			"argument of \"ag_args_fit\" \"stopping_metric\" is not supported yet", "");
+	/* every row of the table that is not offered is refused by its name when it asks for something */
+	specs = ag_option_specs(&n);
+	for (int i = 0; i < n; i++)
+	{
+		char line[100], expected[200];
+
+		if (specs[i].supported)
+			continue;
+		n_unsupported++;
+		snprintf(line, sizeof line, "/%s s something", specs[i].name);
+		snprintf(expected, sizeof expected, "option \"%s\" is not supported yet", specs[i].name);
+		AG_CHECK_EQ(parse(mem, line, &options, &err), AG_ERR_UNSUPPORTED);
+		AG_CHECK_STR(err.message, expected);
+	}
+	AG_CHECK(n_unsupported > 10);
+}
+
+/* The table and the parsers can't disagree: a supported option given nonsense is an error of its own. */
+static void
+table(AgMem *mem)
+{
+	const AgOptionSpec *specs;
+	AgFitOptions *options;
+	AgError err;
+	int n;
+
+	specs = ag_option_specs(&n);
+	AG_CHECK(n >= 40);
+	for (int i = 0; i < n; i++)
+	{
+		char line[100];
+
+		AG_CHECK(specs[i].help[0] != '\0' && specs[i].type[0] != '\0' &&
+				 specs[i].normal[0] != '\0');
+		for (int j = 0; j < i; j++)
+			AG_CHECK(strcmp(specs[i].name, specs[j].name) != 0);
+		if (!specs[i].supported)
+			continue;
+		snprintf(line, sizeof line, "/%s [ 1\n/%s/0 [ 0", specs[i].name, specs[i].name);
+		AG_CHECK_EQ(parse(mem, line, &options, &err), AG_ERR_OPTION);
+		AG_CHECK(strstr(err.message, specs[i].name) != NULL);
+	}
+}
+
+static void
+resources(AgMem *mem)
+{
+	AgFitOptions *o;
+
+	refused(mem, "/num_gpus 0 1\n/ag_args_fit { 1\n/ag_args_fit/num_gpus 0 2", AG_ERR_OPTION,
+			"model \"GBM\" asks for 2 GPUs, but the whole fit has 1",
+			"Raise the option \"num_gpus\" (all models together), or lower \"num_gpus\" in "
+			"\"ag_args_fit\" (each model).");
+	refused(mem, "/num_cpus 0 1\n/ag_args_fit { 1\n/ag_args_fit/num_cpus 0 2", AG_ERR_OPTION,
+			"model \"GBM\" asks for 2 CPUs, but the whole fit has 1",
+			"Raise the option \"num_cpus\" (all models together), or lower \"num_cpus\" in "
+			"\"ag_args_fit\" (each model).");
+	o = accepted(mem, "/num_gpus 0 0.5\n/num_cpus 0 3"); /* not ignored: what the models share */
+	AG_CHECK(o->models[2].asked.num_gpus == 0.5 && o->models[2].asked.num_cpus == 3);
+	ag_options_free(o);
+}
+
+static void
+metrics(AgMem *mem)
+{
+	AgError err;
+
+	refused(
+		mem, "/problem_type s regression\n/eval_metric s accuracy", AG_ERR_OPTION,
+		"metric \"accuracy\" does not fit a regression problem",
+		"Choose another \"eval_metric\" (the default here is \"root_mean_squared_error\"), or set "
+		"\"problem_type\".");
+	ag_options_free(accepted(mem, "/eval_metric s roc_auc"));
+	ag_error_init(&err);
+	AG_CHECK_EQ(ag_options_check_metric(AG_METRIC_ROC_AUC, AG_PROBLEM_MULTICLASS, &err),
+				AG_ERR_OPTION);
+}
+
+static void
+hostile(AgMem *mem)
+{
+	AgFitOptions *options;
+	AgError err;
+	AgOptionEntry *many = calloc(AG_MAX_OPTION_ENTRIES + 1, sizeof *many);
+	char(*paths)[32] = calloc(AG_MAX_OPTION_ENTRIES + 1, sizeof *paths);
+	char deep[200] = "", *lines = calloc(1, 10000), path[2000];
+	int n;
+
+	refused(mem, "/verbosity 0 1\n/verbosity 0 2", AG_ERR_OPTION,
+			"option \"verbosity\" is given twice", "");
+	refused(mem, "/ag_args_fit/num_gpus 0 1", AG_ERR_OPTION, "malformed list of options", "");
+	refused(mem, "/verbosity 0 1\n/verbosity/x 0 1", AG_ERR_OPTION, "malformed list of options",
+			"");
+	refused(mem, "verbosity 0 1", AG_ERR_OPTION, "malformed list of options", "");
+	refused(mem, "/verbosity 0 0x2", AG_ERR_OPTION,
+			"option \"verbosity\" takes an integer from 0 to 4, not 0x2", "");
+	refused(mem, "/verbosity 0 nan", AG_ERR_OPTION,
+			"option \"verbosity\" takes an integer from 0 to 4, not nan", "");
+	for (int depth = 0; depth < 20; depth++)
+	{
+		strcat(deep, "/a");
+		sprintf(lines + strlen(lines), "%s { 1\n", deep);
+	}
+	refused(mem, lines, AG_ERR_OPTION, "options are nested deeper than 12 levels", "");
+	memset(path, 'x', sizeof path);
+	memcpy(path, "/", 1);
+	strcpy(path + 1990, " 0 1");
+	AG_CHECK_EQ(parse(mem, path, &options, &err), AG_ERR_OPTION);
+	AG_CHECK(strncmp(err.message, "options have a name of more than 1024 bytes", 43) == 0);
+
+	/* 100,000 models, and one entry more than there may be */
+	many[0] = (AgOptionEntry){"/hyperparameters", AG_JSON_OBJECT, "1"};
+	many[1] = (AgOptionEntry){"/hyperparameters/GBM", AG_JSON_ARRAY, "99998"};
+	for (n = 2; n <= AG_MAX_OPTION_ENTRIES; n++)
+	{
+		snprintf(paths[n], sizeof paths[n], "/hyperparameters/GBM/%d", n - 2);
+		many[n] = (AgOptionEntry){paths[n], AG_JSON_OBJECT, "0"};
+	}
+	ag_error_init(&err);
+	AG_CHECK_EQ(ag_options_parse(mem, many, AG_MAX_OPTION_ENTRIES, &options, &err), AG_ERR_OPTION);
+	AG_CHECK_STR(err.message, "option \"hyperparameters\" has more than 200 models");
+	ag_error_init(&err);
+	AG_CHECK_EQ(ag_options_parse(mem, many, AG_MAX_OPTION_ENTRIES + 1, &options, &err),
+				AG_ERR_OPTION);
+	AG_CHECK_STR(err.message, "options have more than 100000 values");
+	ag_error_init(&err);
+	AG_CHECK_EQ(ag_options_parse(mem, many, 2 + 200, &options, &err), AG_OK);
+	AG_CHECK_EQ(options->n_models, 200);
+	AG_CHECK_STR(options->models[199].name, "GBM_200");
+	ag_options_free(options);
+	free(many);
+	free(paths);
+	free(lines);
+}
+
+/* Each allocation fails once: an error, and nothing is lost. */
+static void
+no_memory(AgMem *mem)
+{
+	for (int64_t after = 0; after < 30; after++)
+	{
+		AgFitOptions *options;
+		AgError err;
+		AgStatus status;
+
+		mem->fail_after = after;
+		status = parse(mem,
+					   "/name s x\n/ignored_columns s y\n/hyperparameters { 1\n"
+					   "/hyperparameters/GBM { 1\n/hyperparameters/GBM/num_leaves 0 3",
+					   &options, &err);
+		mem->fail_after = -1;
+		AG_CHECK(status == AG_OK || status == AG_ERR_MEMORY);
+		ag_options_free(options);
+		AG_CHECK_EQ(mem->used_bytes, 0);
+	}
+}
+
+int
+main(void)
+{
+	AgMem mem;
+
+	ag_mem_init(&mem, INT64_MAX);
+	defaults(&mem);
+	everything(&mem);
+	nothing_asked(&mem);
+	unknown_names(&mem);
+	wrong_values(&mem);
+	unsupported(&mem);
+	table(&mem);
+	resources(&mem);
+	metrics(&mem);
+	hostile(&mem);
+	no_memory(&mem);
+	AG_CHECK_EQ(mem.used_bytes, 0);
+	return ag_unit_done("options");
+}
