@@ -46,10 +46,19 @@ typedef struct Check
 	double *greatest;    /* [n_outputs] bound of |score| */
 } Check;
 
+/* The one text: of a stored model when its bytes are read, of a trained one before they are written. */
+static AgStatus
+damaged(const Check *check, const char *what)
+{
+	return ag_error_set(check->ctx->error, check->status, "%s model is damaged: %s",
+						check->status == AG_ERR_CORRUPT ? "stored" : "trained", what);
+}
+
 static AgStatus
 fault(const Check *check, uint32_t t, const char *what)
 {
-	return ag_error_set(check->ctx->error, check->status, "tree %u of the model %s", t, what);
+	return ag_error_set(check->ctx->error, check->status, "%s model is damaged: tree %u %s",
+						check->status == AG_ERR_CORRUPT ? "stored" : "trained", t, what);
 }
 
 static AgStatus
@@ -153,8 +162,7 @@ check_extents(const Check *check, uint32_t *n_largest)
 			*n_largest = tree->n_leaves;
 	}
 	if (n_nodes != trees->n_nodes || n_leaves != trees->n_leaves)
-		return ag_error_set(check->ctx->error, check->status,
-							"the model has nodes or leaves that belong to no tree");
+		return damaged(check, "some nodes or leaves belong to no tree");
 	return AG_OK;
 }
 
@@ -177,14 +185,10 @@ check_outputs(const Check *check)
 			fits = trees->n_outputs >= 2;
 			break;
 		default:
-			return ag_error_set(check->ctx->error, check->status,
-								"the model has an unknown link function (%u)",
-								(unsigned) trees->link);
+			return damaged(check, "its link function is unknown");
 	}
 	if (!fits)
-		return ag_error_set(check->ctx->error, check->status,
-							"the model has %u outputs, which its link function can't take",
-							trees->n_outputs);
+		return damaged(check, "its link function doesn't fit its outputs");
 	return AG_OK;
 }
 
@@ -204,8 +208,7 @@ ag_trees_check(const AgContext *ctx, const AgTrees *trees, AgStatus status_of_fa
 		AG_GO(check_tree(&check, t));
 	for (uint32_t k = 0; k < trees->n_outputs; k++)
 		if (!(fabs(trees->base[k]) + check.greatest[k] < MAX_SCORE))
-			AG_GO(ag_error_set(ctx->error, status_of_fault,
-							   "the model's scores can grow beyond all bounds"));
+			AG_GO(damaged(&check, "its scores can grow beyond all bounds"));
 done:
 	ag_mem_free(ctx->mem, check.greatest);
 	ag_mem_free(ctx->mem, check.leaf_taken);
@@ -240,7 +243,8 @@ find_arrays(const AgContext *ctx, const AgImage *image, AgTrees *trees)
 
 	AG_TRY(ag_image_find(ctx, image, TAG_HEAD, sizeof *head, &items, &n_heads));
 	if (n_heads != 1)
-		return ag_error_set(ctx->error, AG_ERR_CORRUPT, "the model has no header or several");
+		return ag_error_set(ctx->error, AG_ERR_CORRUPT,
+							"stored model is damaged: it has no header or several");
 	head = items;
 	trees->n_features = head->n_features;
 	trees->n_outputs = head->n_outputs;
@@ -252,8 +256,9 @@ find_arrays(const AgContext *ctx, const AgImage *image, AgTrees *trees)
 	AG_TRY(ag_image_find(ctx, image, TAG_TREES, sizeof *trees->trees, &items, &n_trees));
 	trees->trees = items;
 	if (n_base != trees->n_outputs || n_trees != trees->n_trees)
-		return ag_error_set(ctx->error, AG_ERR_CORRUPT,
-							"the model's header and its sections differ in length");
+		return ag_error_set(
+			ctx->error, AG_ERR_CORRUPT,
+			"stored model is damaged: its header and its sections differ in length");
 	AG_TRY(ag_image_find(ctx, image, TAG_NODES, sizeof *trees->nodes, &items, &trees->n_nodes));
 	trees->nodes = items;
 	AG_TRY(ag_image_find(ctx, image, TAG_LEAVES, sizeof *trees->leaves, &items, &trees->n_leaves));

@@ -1,0 +1,86 @@
+/*
+ * trees_image.c - any bytes as an image of trees: refused, or trees that score every row, finitely.
+ *
+ * The bytes are tried as they are, and then with length and checksum mended, so that the fuzzer gets behind the frame.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/hash.h"
+#include "engine/data/format.h"
+#include "engine/model/trees.h"
+
+#define MAX_WIDTH 256
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+score(const AgTrees *trees)
+{
+	static const double values[] = {0.0, NAN, INFINITY, -INFINITY, -1.0, 63.0, 64.0, 1e308, 2.5};
+	double features[MAX_WIDTH], scores[MAX_WIDTH], out[MAX_WIDTH + 1];
+
+	if (trees->n_features > MAX_WIDTH || trees->n_outputs > MAX_WIDTH)
+		return;
+	for (size_t v = 0; v < sizeof values / sizeof values[0]; v++)
+	{
+		for (uint32_t f = 0; f < trees->n_features; f++)
+			features[f] = values[(v + f) % (sizeof values / sizeof values[0])];
+		ag_trees_score(trees, features, scores);
+		ag_trees_link(trees, scores, out);
+		for (uint32_t k = 0; k < ag_trees_n_out(trees); k++)
+			if (!isfinite(out[k]))
+				__builtin_trap();
+	}
+}
+
+static void
+try_image(AgMem *mem, const void *image, size_t size)
+{
+	AgError err;
+	AgContext ctx = {.mem = mem, .deadline_ns = INT64_MAX, .error = &err};
+	AgTrees *trees;
+
+	ag_error_init(&err);
+	if (ag_trees_read(&ctx, image, size, &trees) == AG_OK)
+	{
+		AgWriter writer;
+
+		score(trees);
+		ag_writer_init(&writer, mem); /* what was read can be written again */
+		if (ag_trees_write(&ctx, trees, &writer) != AG_OK)
+			__builtin_trap();
+		ag_writer_free(&writer);
+		ag_trees_free(trees);
+	}
+	else if (err.status != AG_ERR_CORRUPT || err.message[0] == '\0')
+		__builtin_trap();
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	AgMem mem;
+	uint8_t *image;
+	uint64_t total = size, hash;
+
+	ag_mem_init(&mem, INT64_MAX);
+	image = ag_mem_alloc(&mem, size, 1);
+	if (image == NULL)
+		return 0;
+	if (size > 0)
+		memcpy(image, data, size);
+	try_image(&mem, image, size);
+	if (size >= 64)
+	{
+		memcpy(image + 16, &total, sizeof total);
+		hash = ag_hash64(image + 64, size - 64, AG_IMAGE_TREES);
+		memcpy(image + 24, &hash, sizeof hash);
+		try_image(&mem, image, size);
+	}
+	ag_mem_free(&mem, image);
+	if (atomic_load(&mem.used_bytes) != 0)
+		__builtin_trap();
+	return 0;
+}

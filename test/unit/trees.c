@@ -1,0 +1,383 @@
+/* trees.c - scores, link and image of trees: against a slow telling of the same rules, and against damage. */
+#include "unit/unit.h"
+
+#include "engine/base/hash.h"
+#include "engine/data/format.h"
+#include "engine/model/trees.h"
+#include "unit/random_trees.h"
+
+static AgMem mem;
+static AgError err;
+static AgContext ctx;
+
+static const RandomTrees shapes[] = {
+	{1, 7, 20, 1, 31, AG_LINK_IDENTITY}, {2, 1, 3, 1, 2, AG_LINK_EXP},
+	{3, 12, 30, 3, 17, AG_LINK_SOFTMAX}, {4, 3, 5, 1, 1, AG_LINK_SIGMOID},
+	{5, 30, 8, 1, 300, AG_LINK_SIGMOID}, {6, 5, 0, 2, 4, AG_LINK_SOFTMAX},
+	{7, 3, 40, 1, 64, AG_LINK_SIGMOID},
+};
+#define N_SHAPES (sizeof shapes / sizeof shapes[0])
+
+static AgTrees *
+make(RandomTrees shape)
+{
+	AgTrees *trees;
+
+	AG_REQUIRE(random_trees(&ctx, shape, &trees) == AG_OK);
+	return trees;
+}
+
+static void
+make_row(const AgTrees *trees, uint64_t seed, uint64_t row, double *features)
+{
+	for (uint32_t f = 0; f < trees->n_features; f++)
+		features[f] = random_value(seed, row, f);
+}
+
+/* What trees.h says, word by word. */
+static double
+leaf_of(const AgTrees *trees, const AgTree *tree, int32_t at, const double *features)
+{
+	const AgTreeNode *node;
+	double x;
+	bool left;
+
+	if (at < 0)
+		return trees->leaves[tree->first_leaf + (uint64_t) (-1 - at)];
+	node = &trees->nodes[tree->first_node + (uint64_t) at];
+	x = features[node->feature];
+	if (isnan(x))
+		left = node->flags & AG_NODE_MISSING_LEFT;
+	else if (node->flags & AG_NODE_CATEGORY)
+	{
+		left = node->flags & AG_NODE_UNSEEN_LEFT;
+		for (uint32_t code = 0; code < node->n_set * 64; code++)
+			if (x == (double) code)
+				left = trees->sets[node->set + code / 64] & (UINT64_C(1) << (code % 64));
+	}
+	else
+		left = !(x > node->threshold);
+	return leaf_of(trees, tree, left ? node->left : node->right, features);
+}
+
+static void
+scores_as_told(void)
+{
+	for (size_t s = 0; s < N_SHAPES; s++)
+	{
+		AgTrees *trees = make(shapes[s]);
+		double features[64], scores[8], told[8];
+
+		AG_CHECK_EQ(ag_trees_check(&ctx, trees, AG_ERR_INTERNAL), AG_OK);
+		for (uint64_t row = 0; row < 300; row++)
+		{
+			make_row(trees, s, row, features);
+			memcpy(told, trees->base, trees->n_outputs * sizeof(double));
+			for (uint32_t t = 0; t < trees->n_trees; t++)
+				told[trees->trees[t].output] += leaf_of(
+					trees, &trees->trees[t], trees->trees[t].n_nodes > 0 ? 0 : -1, features);
+			ag_trees_score(trees, features, scores);
+			AG_CHECK(memcmp(scores, told, trees->n_outputs * sizeof(double)) == 0);
+		}
+		ag_trees_free(trees);
+	}
+	ag_trees_free(NULL);
+}
+
+static void
+links(void)
+{
+	static const double extremes[] = {0.0,    -0.0,  1.0,   -1.0,   36.0,
+									  -800.0, 800.0, 1e300, -1e300, 5e-324};
+	AgTrees trees = {.n_outputs = 1, .link = AG_LINK_SIGMOID};
+	double out[3], scores[3];
+
+	AG_CHECK_EQ(ag_trees_n_out(&trees), 2);
+	for (size_t i = 0; i < sizeof extremes / sizeof extremes[0]; i++)
+	{
+		double x = extremes[i];
+
+		trees.link = AG_LINK_SIGMOID;
+		trees.n_outputs = 1;
+		ag_trees_link(&trees, &x, out);
+		AG_CHECK(out[0] + out[1] == 1.0 && out[0] >= 0.0 && out[1] >= 0.0);
+		AG_CHECK_NEAR(out[1], 1.0 / (1.0 + exp(-x)), 1e-15);
+		trees.link = AG_LINK_EXP;
+		out[0] = x;
+		ag_trees_link(&trees, out, out);
+		AG_CHECK(isfinite(out[0]));
+		AG_CHECK(x > 700.0 || fabs(out[0] - exp(x)) <= 1e-14 * exp(x));
+		trees.link = AG_LINK_IDENTITY;
+		ag_trees_link(&trees, &x, out);
+		AG_CHECK(out[0] == x);
+		for (size_t j = 0; j < sizeof extremes / sizeof extremes[0]; j++)
+		{
+			trees.link = AG_LINK_SOFTMAX;
+			trees.n_outputs = 3;
+			scores[0] = x;
+			scores[1] = extremes[j];
+			scores[2] = 0.5;
+			AG_CHECK_EQ(ag_trees_n_out(&trees), 3);
+			ag_trees_link(&trees, scores, out);
+			AG_CHECK_NEAR(out[0] + out[1] + out[2], 1.0, 4e-16);
+			AG_CHECK(out[0] >= 0.0 && out[1] >= 0.0 && out[2] >= 0.0);
+			AG_CHECK((out[0] > out[1]) <= (scores[0] > scores[1]));
+			ag_trees_link(&trees, scores, scores);
+			AG_CHECK(memcmp(scores, out, sizeof out) == 0);
+		}
+	}
+}
+
+static void *
+image_of(const AgTrees *trees, size_t *size)
+{
+	AgWriter writer;
+	void *image;
+
+	ag_writer_init(&writer, &mem);
+	AG_REQUIRE(ag_trees_write(&ctx, trees, &writer) == AG_OK);
+	*size = writer.size;
+	image = ag_mem_alloc(&mem, writer.size, 1); /* blocks are 64-byte aligned */
+	AG_REQUIRE(image != NULL);
+	memcpy(image, writer.data, writer.size);
+	ag_writer_free(&writer);
+	return image;
+}
+
+static void
+round_trips(void)
+{
+	for (size_t s = 0; s < N_SHAPES; s++)
+	{
+		AgTrees *trees = make(shapes[s]), *again;
+		double features[64], scores[8], scores_again[8];
+		size_t size, size_again;
+		void *image = image_of(trees, &size), *image_again;
+
+		AG_REQUIRE(ag_trees_read(&ctx, image, size, &again) == AG_OK);
+		for (uint64_t row = 0; row < 100; row++)
+		{
+			make_row(trees, s, row, features);
+			ag_trees_score(trees, features, scores);
+			ag_trees_score(again, features, scores_again);
+			AG_CHECK(memcmp(scores, scores_again, trees->n_outputs * sizeof(double)) == 0);
+		}
+		AG_CHECK_EQ(again->link, trees->link);
+		AG_CHECK_EQ(again->n_features, trees->n_features);
+		image_again = image_of(again, &size_again);
+		AG_CHECK(size == size_again && memcmp(image, image_again, size) == 0);
+		ag_mem_free(&mem, image_again);
+		ag_trees_free(again);
+		ag_mem_free(&mem, image);
+		ag_trees_free(trees);
+	}
+}
+
+/* Whatever the bytes say, reading them is an error or gives trees that score: finite, and in the end. */
+static bool
+survives(const void *image, size_t size)
+{
+	AgTrees *trees;
+	double features[64], scores[512], out[512];
+	AgStatus status;
+
+	ag_error_init(&err);
+	status = ag_trees_read(&ctx, image, size, &trees);
+	if (status != AG_OK)
+	{
+		AG_CHECK_EQ(status, AG_ERR_CORRUPT);
+		AG_CHECK(trees == NULL && err.message[0] != '\0');
+		return false;
+	}
+	if (trees->n_features <= 64 && trees->n_outputs <= 512)
+		for (uint64_t row = 0; row < 4; row++)
+		{
+			make_row(trees, 3, row, features);
+			ag_trees_score(trees, features, scores);
+			ag_trees_link(trees, scores, out);
+			for (uint32_t k = 0; k < ag_trees_n_out(trees); k++)
+				AG_CHECK(isfinite(out[k]));
+		}
+	ag_trees_free(trees);
+	return true;
+}
+
+static void
+seal(uint8_t *image, size_t size)
+{
+	uint64_t hash = ag_hash64(image + 64, size - 64, AG_IMAGE_TREES);
+
+	memcpy(image + 24, &hash, sizeof hash);
+}
+
+/* Every bit that flips is noticed; behind a checksum that was mended, nothing worse than other numbers comes of it. */
+static void
+damage(void)
+{
+	AgTrees *trees = make((RandomTrees){8, 6, 4, 1, 6, AG_LINK_SIGMOID});
+	size_t size;
+	uint8_t *image = image_of(trees, &size);
+
+	AG_CHECK(survives(image, size));
+	for (size_t bit = 0; bit < size * 8; bit += 3)
+	{
+		image[bit / 8] ^= (uint8_t) (1u << (bit % 8));
+		AG_CHECK(!survives(image, size));
+		seal(image, size);
+		survives(image, size);
+		image[bit / 8] ^= (uint8_t) (1u << (bit % 8));
+		seal(image, size);
+	}
+	AG_CHECK(survives(image, size));
+	for (size_t cut = 0; cut < size; cut += 7)
+	{
+		uint8_t *part = ag_mem_alloc(&mem, cut, 1); /* exact size: ASan sees a read behind it */
+
+		AG_REQUIRE(part != NULL);
+		memcpy(part, image, cut);
+		AG_CHECK(!survives(part, cut));
+		ag_mem_free(&mem, part);
+	}
+	ag_mem_free(&mem, image);
+	ag_trees_free(trees);
+}
+
+typedef void (*Damage)(AgTrees *trees, AgTree *tree, AgTreeNode *nodes, double *leaves,
+					   double *base);
+
+#define DAMAGE(name, ...)                                                                          \
+	static void name(AgTrees *trees, AgTree *tree, AgTreeNode *nodes, double *leaves,              \
+					 double *base)                                                                 \
+	{                                                                                              \
+		(void) trees, (void) tree, (void) nodes, (void) leaves, (void) base;                       \
+		__VA_ARGS__;                                                                               \
+	}
+
+DAMAGE(no_feature, nodes[0].feature = trees->n_features)
+DAMAGE(huge_feature, nodes[1].feature = UINT32_MAX)
+DAMAGE(odd_flags, nodes[0].flags |= 8)
+DAMAGE(nan_threshold, nodes[0].flags &= AG_NODE_MISSING_LEFT; nodes[0].threshold = NAN)
+DAMAGE(set_too_long, nodes[0].flags |= AG_NODE_CATEGORY; nodes[0].set = 0;
+	   nodes[0].n_set = UINT32_MAX)
+DAMAGE(set_too_far, nodes[0].flags |= AG_NODE_CATEGORY; nodes[0].set = UINT32_MAX;
+	   nodes[0].n_set = 2)
+DAMAGE(loop, nodes[1].left = 1)
+DAMAGE(back_to_root, nodes[1].left = 0)
+DAMAGE(far_node, nodes[0].left = INT32_MAX)
+DAMAGE(far_leaf, nodes[0].left = INT32_MIN)
+DAMAGE(next_trees_leaf, nodes[tree[0].n_nodes - 1].left = ~(int32_t) tree[0].n_leaves)
+DAMAGE(leaf_twice, nodes[tree[0].n_nodes - 1].left = nodes[tree[0].n_nodes - 1].right)
+DAMAGE(node_twice, nodes[0].left = 1; nodes[0].right = 1)
+DAMAGE(nan_leaf, leaves[0] = NAN)
+DAMAGE(infinite_leaf, leaves[trees->n_leaves - 1] = -INFINITY)
+DAMAGE(huge_leaf, leaves[0] = 1e300)
+DAMAGE(nan_base, base[0] = NAN)
+DAMAGE(infinite_base, base[0] = INFINITY)
+DAMAGE(wrong_output, tree[0].output = 1)
+DAMAGE(wrong_depth, tree[0].depth++)
+DAMAGE(wrong_leaves, tree[0].n_leaves++)
+DAMAGE(wrong_nodes, tree[0].n_nodes--)
+DAMAGE(node_gap, tree[1].first_node++)
+DAMAGE(leaf_gap, tree[1].first_leaf--)
+DAMAGE(too_few_trees, trees->n_trees--)
+DAMAGE(short_nodes, trees->n_nodes--)
+DAMAGE(short_leaves, trees->n_leaves--)
+DAMAGE(many_nodes, tree[0].n_nodes = UINT32_MAX; tree[0].n_leaves = 0)
+DAMAGE(unknown_link, trees->link = AG_LINK_MEAN_FREQUENCIES)
+DAMAGE(wrong_link, trees->link = AG_LINK_SOFTMAX)
+DAMAGE(no_outputs, trees->n_outputs = 0)
+DAMAGE(no_features, trees->n_features = 0)
+
+/* Each rule of the check, broken alone. */
+static void
+rules(void)
+{
+	static const Damage damages[] = {
+		no_feature,   huge_feature,  odd_flags,     nan_threshold, set_too_long, set_too_far,
+		loop,         back_to_root,  far_node,      far_leaf,      leaf_twice,   next_trees_leaf,
+		node_twice,   nan_leaf,      infinite_leaf, huge_leaf,     nan_base,     infinite_base,
+		wrong_output, wrong_depth,   wrong_leaves,  wrong_nodes,   node_gap,     leaf_gap,
+		short_nodes,  too_few_trees, short_leaves,  many_nodes,    unknown_link, wrong_link,
+		no_outputs,   no_features,
+	};
+
+	for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++)
+	{
+		AgTrees *trees = make((RandomTrees){22, 6, 6, 1, 12, AG_LINK_IDENTITY});
+		AgWriter writer;
+
+		AG_REQUIRE(trees->trees[0].n_nodes > 3);
+		ag_error_init(&err);
+		AG_CHECK_EQ(ag_trees_check(&ctx, trees, AG_ERR_CORRUPT), AG_OK);
+		damages[i](trees, (AgTree *) trees->trees, (AgTreeNode *) trees->nodes,
+				   (double *) trees->leaves, (double *) trees->base);
+		if (!AG_CHECK_EQ(ag_trees_check(&ctx, trees, AG_ERR_CORRUPT), AG_ERR_CORRUPT))
+			fprintf(stderr, "    damage %zu\n", i);
+		AG_CHECK(strncmp(err.message, "stored model is damaged: ", 25) == 0);
+		ag_error_init(&err);
+		ag_writer_init(&writer, &mem);
+		AG_CHECK_EQ(ag_trees_write(&ctx, trees, &writer), AG_ERR_INTERNAL);
+		AG_CHECK(strncmp(err.message, "trained model is damaged: ", 26) == 0);
+		ag_writer_free(&writer);
+		ag_trees_free(trees);
+	}
+	ag_error_init(&err);
+}
+
+static void
+no_memory(void)
+{
+	AgTrees *trees = make(shapes[2]), *again;
+	int64_t used = atomic_load(&mem.used_bytes);
+	AgStatus status = AG_ERR_MEMORY;
+	AgWriter writer;
+	void *image;
+	size_t size;
+
+	for (int after = 0; status != AG_OK && after < 1000; after++)
+	{
+		ag_error_init(&err);
+		ag_writer_init(&writer, &mem);
+		atomic_store(&mem.fail_after, after);
+		status = ag_trees_write(&ctx, trees, &writer);
+		AG_CHECK(status == AG_OK || status == AG_ERR_MEMORY);
+		ag_writer_free(&writer);
+		AG_CHECK_EQ(atomic_load(&mem.used_bytes), used);
+	}
+	AG_CHECK_EQ(status, AG_OK);
+	atomic_store(&mem.fail_after, -1);
+	image = image_of(trees, &size);
+	used = atomic_load(&mem.used_bytes);
+	status = AG_ERR_MEMORY;
+	for (int after = 0; status != AG_OK && after < 1000; after++)
+	{
+		ag_error_init(&err);
+		atomic_store(&mem.fail_after, after);
+		status = ag_trees_read(&ctx, image, size, &again);
+		AG_CHECK(status == AG_OK || (status == AG_ERR_MEMORY && again == NULL));
+		if (status == AG_OK)
+			ag_trees_free(again);
+		AG_CHECK_EQ(atomic_load(&mem.used_bytes), used);
+	}
+	AG_CHECK_EQ(status, AG_OK);
+	atomic_store(&mem.fail_after, -1);
+	ag_error_init(&err);
+	ag_mem_free(&mem, image);
+	ag_trees_free(trees);
+}
+
+int
+main(void)
+{
+	ag_mem_init(&mem, INT64_MAX);
+	ag_error_init(&err);
+	ctx = (AgContext){.mem = &mem, .deadline_ns = INT64_MAX, .error = &err};
+	scores_as_told();
+	links();
+	round_trips();
+	damage();
+	rules();
+	no_memory();
+	AG_CHECK_EQ(atomic_load(&mem.used_bytes), 0);
+	return ag_unit_done("trees");
+}
