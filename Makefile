@@ -23,7 +23,7 @@ DATA = $(sort $(wildcard sql/$(EXTENSION)--*.sql))
 objects = $(patsubst %.c,%.o,$(sort $(wildcard $(1))))
 ENGINE_OBJS := $(call objects,src/engine/*.c src/engine/*/*.c)
 TRAINING_OBJS := $(filter-out src/engine/search/options%,$(call objects,src/engine/search/*.c)) \
-	$(call objects,$(foreach noun,gbm histogram grow objective quantise,src/engine/model/$(noun)*.c))
+	$(call objects,$(foreach noun,gbm histogram grow objective quantise dense_fit lbfgs linear_ knn_,src/engine/model/$(noun)*.c))
 WIRE_OBJS := $(call objects,src/wire/*.c)
 TRAINER_OBJS := $(call objects,src/trainer/*.c)
 GLUE_OBJS := $(call objects,src/pg/*.c)

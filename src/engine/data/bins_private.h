@@ -5,6 +5,7 @@
 #define AG_BINS_PRIVATE_H
 
 #include "engine/data/bins.h"
+#include "engine/data/order.h"
 
 /*
  * Chooses at most max_bins - 1 ascending cuts from n values, none of them NaN; keys is their order-preserving form
@@ -12,13 +13,6 @@
  */
 int ag_cuts_choose(const uint64_t *keys, int64_t n, int max_bins, int min_data_in_bin,
 				   double *cuts);
-
-/* A double as an integer in the same order (-0 counts as 0), and back. NaN must not come here. */
-uint64_t ag_order_key(double value);
-double ag_order_value(uint64_t key);
-
-/* Sorts n keys ascending; spare has room for n. Returns where the result lies: keys or spare. */
-uint64_t *ag_keys_sort(uint64_t *keys, uint64_t *spare, int64_t n);
 
 /* Cuts as the assignment wants them: padded with +inf to 16 groups of 16, and each group's last. */
 typedef struct AgCutTable

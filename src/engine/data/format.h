@@ -26,7 +26,9 @@ typedef enum AgImageKind
 {
 	AG_IMAGE_PIPELINE = 1,
 	AG_IMAGE_TREES = 2,
-	AG_IMAGE_ENSEMBLE = 3
+	AG_IMAGE_ENSEMBLE = 3,
+	AG_IMAGE_LINEAR = 4,
+	AG_IMAGE_KNN = 5
 } AgImageKind;
 
 typedef struct AgImageWriter
