@@ -8,8 +8,8 @@
  * A feature's value is one double: a number (NaN = missing), or a category's code as
  * a double (0..n_levels-1; NaN = missing, AG_UNSEEN = a level training never saw).
  *
- * int64 and timestamps become doubles after an exact int64 subtraction of `origin`
- * (the training minimum), so that neighbours beyond 2^53 stay apart.
+ * int64 and timestamps become doubles after an exact subtraction of `origin`: the training
+ * minimum where some value lies beyond 2^53, so that neighbours there stay apart, else 0.
  */
 #ifndef AG_PIPELINE_H
 #define AG_PIPELINE_H
@@ -43,7 +43,7 @@ typedef struct AgFeature
 	AgFeatureKind kind;
 	int input;         /* index into inputs */
 	char *name;        /* the column's name, or "column (hour)" for parts: for messages; unique */
-	int64_t origin;    /* INT64, DATE, TIMESTAMP numbers */
+	int64_t origin;    /* INT64 and TIMESTAMP numbers; 0 for all others */
 	uint32_t n_levels; /* category */
 } AgFeature;
 
@@ -57,8 +57,9 @@ typedef struct AgInput
 	char *dropped_why; /* "constant", "identifier-like", ... NULL when used */
 	int64_t n_missing;
 	double min, max, mean; /* numbers; NaN otherwise */
-	AgDictionary *levels;  /* category: texts by code; NULL otherwise */
-	uint32_t n_distinct;   /* TEXT */
+	AgDictionary
+		*levels; /* category: texts by code, at most the 100,000 commonest; NULL otherwise */
+	uint32_t n_distinct; /* TEXT */
 } AgInput;
 
 typedef struct AgPipeline
@@ -80,11 +81,11 @@ typedef struct AgPipeline
 } AgPipeline;
 
 /*
- * Fits the pipeline on a finished table. Drops (each with a NOTICE at NORMAL level, one line a reason):
- * all-missing and constant columns (one value and no NULL; one value plus NULL is a two-level feature),
- * text with more than 99 % distinct values of its non-NULL rows and over 20 rows, exact duplicates of an
- * earlier column; date parts that are constant. ignored[] marks columns to leave out. AG_ERR_DATA "no usable
- * feature" when nothing is left.
+ * Fits the pipeline on a finished table: its inputs are the columns of role FEATURE, in order (columns that the
+ * options ignore never reach the table). Drops (each with a NOTICE at NORMAL level, one line a reason): all-missing
+ * and constant columns (one value and no NULL; one value plus NULL is a two-level feature), text with more than
+ * 99 % distinct values of its non-NULL rows and over 20 rows, exact duplicates of an earlier column; date parts that
+ * are constant. AG_ERR_DATA "there is no usable feature" when nothing is left.
  */
 AgStatus ag_pipeline_fit(const AgContext *ctx, const AgTable *table, const AgLabel *label,
 						 const char *time_zone, bool raw_text, AgPipeline **pipeline);

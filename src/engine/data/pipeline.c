@@ -1,0 +1,348 @@
+/*
+ * pipeline.c - replaying a pipeline: a table to bins, a row to features.
+ */
+#include "engine/data/pipeline.h"
+
+#include <string.h>
+
+#include "engine/base/threads.h"
+#include "engine/data/dictionary.h"
+#include "engine/data/pipeline_private.h"
+
+AgPipeline *
+ag_pipeline_new(AgMem *mem)
+{
+	AgPipeline *pipeline = ag_mem_zalloc(mem, 1, sizeof(AgPipeline));
+
+	if (pipeline == NULL)
+		return NULL;
+	pipeline->mem = mem;
+	ag_arena_init(&pipeline->arena, mem);
+	return pipeline;
+}
+
+void
+ag_pipeline_free(AgPipeline *pipeline)
+{
+	if (pipeline == NULL)
+		return;
+	for (int i = 0; i < pipeline->n_inputs; i++)
+		if (pipeline->inputs[i].levels != NULL)
+			ag_dictionary_free(pipeline->inputs[i].levels, pipeline->mem);
+	ag_arena_free(&pipeline->arena);
+	ag_mem_free(pipeline->mem, pipeline);
+}
+
+bool
+ag_feature_fits(AgFeatureKind kind, AgType type)
+{
+	switch (kind)
+	{
+		case AG_FEATURE_NUMBER:
+			return type != AG_TYPE_TEXT;
+		case AG_FEATURE_CATEGORY:
+			return type == AG_TYPE_TEXT;
+		case AG_FEATURE_YEAR:
+		case AG_FEATURE_MONTH:
+		case AG_FEATURE_DAY:
+		case AG_FEATURE_DAY_OF_WEEK:
+			return type == AG_TYPE_DATE || type == AG_TYPE_TIMESTAMP;
+		case AG_FEATURE_HOUR:
+		case AG_FEATURE_MINUTE:
+		case AG_FEATURE_SECOND:
+			return type == AG_TYPE_TIMESTAMP;
+	}
+	return false;
+}
+
+const char *
+ag_feature_kind_name(AgFeatureKind kind)
+{
+	switch (kind)
+	{
+		case AG_FEATURE_NUMBER:
+			return "number";
+		case AG_FEATURE_CATEGORY:
+			return "category";
+		case AG_FEATURE_YEAR:
+			return "year";
+		case AG_FEATURE_MONTH:
+			return "month";
+		case AG_FEATURE_DAY:
+			return "day";
+		case AG_FEATURE_DAY_OF_WEEK:
+			return "day of week";
+		case AG_FEATURE_HOUR:
+			return "hour";
+		case AG_FEATURE_MINUTE:
+			return "minute";
+		case AG_FEATURE_SECOND:
+			return "second";
+	}
+	return "unknown";
+}
+
+/* A whole column as a numeric feature's values. */
+static void
+numbers_of_column(const AgFeature *feature, const AgTableColumn *column, int64_t n_rows,
+				  double *out)
+{
+	const int64_t origin = feature->origin;
+
+#define CONVERT(type, expression)                                                                  \
+	do                                                                                             \
+	{                                                                                              \
+		const type *v = column->values;                                                            \
+                                                                                                   \
+		for (int64_t row = 0; row < n_rows; row++)                                                 \
+			out[row] = (expression);                                                               \
+	} while (0)
+
+	switch (column->type)
+	{
+		case AG_TYPE_BOOL:
+			CONVERT(uint8_t, v[row]);
+			break;
+		case AG_TYPE_INT32:
+			CONVERT(int32_t, v[row]);
+			break;
+		case AG_TYPE_INT64:
+			CONVERT(int64_t, ag_number_of_int64(v[row], origin));
+			break;
+		case AG_TYPE_FLOAT32:
+			CONVERT(float, v[row]);
+			break;
+		case AG_TYPE_FLOAT64:
+		case AG_TYPE_INTERVAL:
+			memcpy(out, column->values, (size_t) n_rows * sizeof(double));
+			break;
+		case AG_TYPE_TIME:
+			CONVERT(int64_t, (double) v[row]);
+			break;
+		case AG_TYPE_DATE:
+			if (feature->kind == AG_FEATURE_NUMBER)
+				CONVERT(int32_t, ag_number_of_date(v[row], origin));
+			else
+				for (int64_t row = 0; row < n_rows; row++)
+				{
+					AgDateParts parts = ag_parts_of_date(((const int32_t *) column->values)[row]);
+
+					out[row] = ag_part_value(&parts, feature->kind);
+				}
+			break;
+		case AG_TYPE_TIMESTAMP:
+			if (feature->kind == AG_FEATURE_NUMBER)
+				CONVERT(int64_t, ag_number_of_timestamp(v[row], origin));
+			else
+				for (int64_t row = 0; row < n_rows; row++)
+				{
+					AgDateParts parts =
+						ag_parts_of_timestamp(((const int64_t *) column->values)[row]);
+
+					out[row] = ag_part_value(&parts, feature->kind);
+				}
+			break;
+		case AG_TYPE_TEXT:
+			break;
+	}
+#undef CONVERT
+	if (column->nulls != NULL)
+		for (int64_t row = 0; row < n_rows; row++)
+			if (ag_column_is_null(column, row))
+				out[row] = (double) NAN;
+}
+
+typedef struct Binning
+{
+	AgContext ctx; /* of the tasks: no pool, no error text */
+	const AgPipeline *pipeline;
+	AgTable *table;
+	const int *column_of; /* [n_inputs] */
+	const AgBinParams *params;
+	AgBins *bins;
+	bool drop;
+	_Atomic bool failed;
+} Binning;
+
+static AgStatus
+bin_feature(Binning *binning, int f, const AgTableColumn *column, double *scratch)
+{
+	const AgFeature *feature = &binning->pipeline->features[f];
+	AgBinSource source = {NULL, NULL, 0};
+
+	if (feature->kind == AG_FEATURE_CATEGORY)
+	{
+		source.codes = column->values;
+		source.n_levels = feature->n_levels;
+	}
+	else
+	{
+		numbers_of_column(feature, column, binning->table->n_rows, scratch);
+		source.values = scratch;
+	}
+	return ag_bins_set_feature(&binning->ctx, binning->bins, f, &source, binning->params);
+}
+
+/* All features of some inputs, each input by one thread. */
+static void
+bin_inputs(void *arg, int64_t begin, int64_t end, int thread)
+{
+	Binning *binning = arg;
+	const AgPipeline *pipeline = binning->pipeline;
+
+	(void) thread;
+	for (int64_t i = begin; i < end; i++)
+	{
+		const AgTableColumn *column = &binning->table->columns[binning->column_of[i]];
+		double *scratch = NULL;
+		bool ok = !ag_cancelled(&binning->ctx) && !atomic_load(&binning->failed);
+
+		if (ok && pipeline->inputs[i].is_used && column->type != AG_TYPE_TEXT)
+			ok = ag_get(&binning->ctx, (size_t) binning->table->n_rows, sizeof(double), &scratch) ==
+				 AG_OK;
+		for (int f = 0; ok && f < pipeline->n_features; f++)
+			if (pipeline->features[f].input == (int) i)
+				ok = bin_feature(binning, f, column, scratch) == AG_OK;
+		ag_mem_free(binning->ctx.mem, scratch);
+		if (!ok)
+			atomic_store(&binning->failed, true);
+		else if (binning->drop)
+			ag_table_drop_column(binning->table, binning->column_of[i]);
+	}
+}
+
+/* Inputs are the table's feature columns, in their order. */
+static AgStatus
+match_columns(const AgContext *ctx, const AgPipeline *pipeline, const AgTable *table,
+			  int *column_of)
+{
+	int n = 0;
+
+	for (int c = 0; c < table->n_columns; c++)
+	{
+		if (table->columns[c].role != AG_ROLE_FEATURE)
+			continue;
+		if (n == pipeline->n_inputs || pipeline->inputs[n].type != table->columns[c].type)
+			return ag_error_set(ctx->error, AG_ERR_INTERNAL,
+								"a table doesn't have its pipeline's columns");
+		column_of[n++] = c;
+	}
+	if (n != pipeline->n_inputs)
+		return ag_error_set(ctx->error, AG_ERR_INTERNAL, "a table lacks columns of its pipeline");
+	return AG_OK;
+}
+
+AgStatus
+ag_pipeline_bin(const AgContext *ctx, const AgPipeline *pipeline, AgTable *table,
+				const AgBinParams *params, bool drop, AgBins **bins)
+{
+	AgStatus status;
+	Binning binning = {.ctx = *ctx};
+	int *column_of = NULL;
+
+	*bins = NULL;
+	AG_GO(ag_get(ctx, (size_t) pipeline->n_inputs, sizeof(int), &column_of));
+	AG_GO(match_columns(ctx, pipeline, table, column_of));
+	AG_GO(ag_bins_create(ctx, table->n_rows, pipeline->n_features, bins));
+	binning.ctx.error = NULL;
+	binning.ctx.pool = NULL;
+	binning.pipeline = pipeline;
+	binning.table = table;
+	binning.column_of = column_of;
+	binning.params = params;
+	binning.bins = *bins;
+	binning.drop = drop;
+	ag_pool_run(ctx->pool, pipeline->n_inputs, 1, bin_inputs, &binning);
+	AG_GO(ag_check_cancel(ctx));
+	if (atomic_load(&binning.failed))
+		AG_GO(ag_mem_error(ctx->mem, (size_t) table->n_rows * 2 * sizeof(double), ctx->error));
+
+done:
+	ag_mem_free(ctx->mem, column_of);
+	if (status != AG_OK)
+	{
+		ag_bins_free(*bins);
+		*bins = NULL;
+	}
+	return status;
+}
+
+static double
+number_of_value(const AgFeature *feature, AgType type, const AgValue *value)
+{
+	switch (type)
+	{
+		case AG_TYPE_BOOL:
+			return value->v.b;
+		case AG_TYPE_INT32:
+			return value->v.i32;
+		case AG_TYPE_INT64:
+			return ag_number_of_int64(value->v.i64, feature->origin);
+		case AG_TYPE_FLOAT32:
+			return value->v.f32;
+		case AG_TYPE_FLOAT64:
+		case AG_TYPE_INTERVAL:
+			return value->v.f64;
+		case AG_TYPE_DATE:
+			return ag_number_of_date(value->v.i32, feature->origin);
+		case AG_TYPE_TIMESTAMP:
+			return ag_number_of_timestamp(value->v.i64, feature->origin);
+		case AG_TYPE_TIME:
+			return (double) value->v.i64;
+		case AG_TYPE_TEXT:
+			break;
+	}
+	return (double) NAN;
+}
+
+/* Apart from the rest, for its buffer. */
+static __attribute__((noinline)) uint32_t
+find_long_text(const AgDictionary *levels, const char *text, uint32_t n_bytes)
+{
+	char buffer[AG_TEXT_MAX];
+	uint32_t n;
+
+	text = ag_text_clip(text, n_bytes, buffer, &n);
+	return ag_dictionary_find(levels, text, n);
+}
+
+static double
+code_of_value(const AgDictionary *levels, const AgValue *value)
+{
+	uint32_t code = value->v.s.n_bytes > AG_TEXT_MAX
+						? find_long_text(levels, value->v.s.text, value->v.s.n_bytes)
+						: ag_dictionary_find(levels, value->v.s.text, value->v.s.n_bytes);
+
+	return code == AG_NO_CODE ? AG_UNSEEN : (double) code;
+}
+
+void
+ag_pipeline_encode(const AgPipeline *pipeline, const AgValue *values, double *features)
+{
+	AgDateParts parts = {false, {0, 0, 0, 0}, 0};
+	int parts_of = -1; /* the input that parts holds: an input's features follow each other */
+
+	for (int f = 0; f < pipeline->n_features; f++)
+	{
+		const AgFeature *feature = &pipeline->features[f];
+		const AgInput *input = &pipeline->inputs[feature->input];
+		const AgValue *value = &values[feature->input];
+
+		if (value->is_null)
+			features[f] = (double) NAN;
+		else if (feature->kind == AG_FEATURE_NUMBER)
+			features[f] = number_of_value(feature, input->type, value);
+		else if (feature->kind == AG_FEATURE_CATEGORY)
+			features[f] = code_of_value(input->levels, value);
+		else
+		{
+			if (parts_of != feature->input)
+			{
+				parts = input->type == AG_TYPE_DATE ? ag_parts_of_date(value->v.i32)
+													: ag_parts_of_timestamp(value->v.i64);
+				parts_of = feature->input;
+			}
+			features[f] = ag_part_value(&parts, feature->kind);
+		}
+	}
+}

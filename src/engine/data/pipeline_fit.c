@@ -1,0 +1,494 @@
+/*
+ * pipeline_fit.c - what each column becomes, and why some are left out.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/hash.h"
+#include "engine/base/threads.h"
+#include "engine/data/dictionary.h"
+#include "engine/data/pipeline_private.h"
+
+#define FIRST_PART AG_FEATURE_YEAR
+#define LAST_PART AG_FEATURE_SECOND
+#define LISTED_NAMES 10
+/* Integers up to here are doubles already, and need no other origin. */
+#define EXACT_MAX (INT64_C(1) << 53)
+
+/* What one pass over a column finds out. */
+typedef struct Profile
+{
+	int column;
+	int64_t n_missing; /* NULL, and NaN of a number */
+	bool varies;       /* two different values that aren't missing */
+	double min, max, mean;
+	int64_t least, greatest; /* whole numbers, dates, timestamps: of the finite ones */
+	bool part_varies[LAST_PART + 1];
+	AgHash128 content; /* equal for columns with equal values */
+} Profile;
+
+typedef struct Profiling
+{
+	const AgContext *ctx;
+	const AgTable *table;
+	Profile *profiles;
+} Profiling;
+
+/* A value's number for statistics and content: whole numbers as themselves. False: missing. */
+static bool
+value_at(const AgTableColumn *column, int64_t row, double *real, int64_t *whole, bool *is_finite)
+{
+	*is_finite = true;
+	if (ag_column_is_null(column, row))
+		return false;
+	switch (column->type)
+	{
+		case AG_TYPE_BOOL:
+			*whole = ((const uint8_t *) column->values)[row];
+			break;
+		case AG_TYPE_INT32:
+			*whole = ((const int32_t *) column->values)[row];
+			break;
+		case AG_TYPE_DATE:
+			*whole = ((const int32_t *) column->values)[row];
+			*is_finite = *whole != INT32_MIN && *whole != INT32_MAX;
+			break;
+		case AG_TYPE_TIMESTAMP:
+			*whole = ((const int64_t *) column->values)[row];
+			*is_finite = *whole != INT64_MIN && *whole != INT64_MAX;
+			break;
+		case AG_TYPE_INT64:
+		case AG_TYPE_TIME:
+			*whole = ((const int64_t *) column->values)[row];
+			break;
+		case AG_TYPE_TEXT:
+			*whole = ((const uint32_t *) column->values)[row];
+			break;
+		case AG_TYPE_FLOAT32:
+		case AG_TYPE_FLOAT64:
+		case AG_TYPE_INTERVAL:
+			*real = column->type == AG_TYPE_FLOAT32 ? (double) ((const float *) column->values)[row]
+													: ((const double *) column->values)[row];
+			*is_finite = isfinite(*real);
+			memcpy(whole, real, sizeof *whole);
+			return *real == *real;
+	}
+	*real = (double) *whole;
+	return true;
+}
+
+static bool
+is_date(AgType type)
+{
+	return type == AG_TYPE_DATE || type == AG_TYPE_TIMESTAMP;
+}
+
+/* Which parts of the dates differ between rows. */
+static void
+profile_parts(const AgTableColumn *column, int64_t n_rows, Profile *profile)
+{
+	double first[LAST_PART + 1];
+	bool has_first = false;
+
+	for (int64_t row = 0; row < n_rows; row++)
+	{
+		AgDateParts parts;
+
+		if (ag_column_is_null(column, row))
+			continue;
+		parts = column->type == AG_TYPE_DATE
+					? ag_parts_of_date(((const int32_t *) column->values)[row])
+					: ag_parts_of_timestamp(((const int64_t *) column->values)[row]);
+		if (!parts.is_finite)
+			continue;
+		for (int kind = FIRST_PART; kind <= LAST_PART; kind++)
+		{
+			double value = ag_part_value(&parts, (AgFeatureKind) kind);
+
+			if (!has_first)
+				first[kind] = value;
+			else if (value != first[kind])
+				profile->part_varies[kind] = true;
+		}
+		has_first = true;
+	}
+}
+
+static void
+profile_column(const AgTableColumn *column, int64_t n_rows, Profile *profile)
+{
+	AgHash128 content = {(uint64_t) column->type, 0};
+	double sum = 0.0;
+	double real = 0.0;
+	int64_t whole = 0, first = 0;
+	int64_t n_values = 0, n_finite = 0;
+	bool is_finite;
+
+	profile->min = (double) INFINITY;
+	profile->max = -(double) INFINITY;
+	profile->least = INT64_MAX;
+	profile->greatest = INT64_MIN;
+	for (int64_t row = 0; row < n_rows; row++)
+	{
+		if (!value_at(column, row, &real, &whole, &is_finite))
+		{
+			content.hi = ~content.hi;
+			content = ag_hash128_fold(content, 0);
+			continue;
+		}
+		content = ag_hash128_fold(content, (uint64_t) whole);
+		if (n_values++ == 0)
+			first = whole;
+		profile->varies |= whole != first;
+		profile->min = real < profile->min ? real : profile->min;
+		profile->max = real > profile->max ? real : profile->max;
+		if (is_finite)
+		{
+			n_finite++;
+			/* Divided before it is added, so that huge values don't overflow. */
+			sum += real / (double) n_rows;
+			profile->least = whole < profile->least ? whole : profile->least;
+			profile->greatest = whole > profile->greatest ? whole : profile->greatest;
+		}
+	}
+	profile->n_missing = n_rows - n_values;
+	profile->mean = n_finite > 0 ? sum * ((double) n_rows / (double) n_finite) : (double) NAN;
+	profile->content = content;
+	if (n_values == 0 || column->type == AG_TYPE_TEXT || is_date(column->type))
+		profile->min = profile->max = profile->mean = (double) NAN;
+	if (is_date(column->type))
+		profile_parts(column, n_rows, profile);
+	if (column->type == AG_TYPE_TEXT)
+	{
+		const AgDictionary *dictionary = &column->dictionary;
+
+		for (uint32_t level = 0; level < dictionary->n_levels; level++)
+			profile->content =
+				ag_hash128_fold(profile->content,
+								ag_hash64(dictionary->texts[level], dictionary->n_bytes[level], 1));
+	}
+}
+
+static void
+profile_columns(void *arg, int64_t begin, int64_t end, int thread)
+{
+	const Profiling *profiling = arg;
+
+	(void) thread;
+	for (int64_t i = begin; i < end; i++)
+	{
+		Profile *profile = &profiling->profiles[i];
+
+		if (!ag_cancelled(profiling->ctx))
+			profile_column(&profiling->table->columns[profile->column], profiling->table->n_rows,
+						   profile);
+	}
+}
+
+/* Why columns are dropped; each is one line of the story. */
+typedef enum Reason
+{
+	KEEP,
+	ALL_MISSING,
+	CONSTANT,
+	IDENTIFIER,
+	DUPLICATE,
+	N_REASONS
+} Reason;
+
+static Reason
+judge(const AgTable *table, const Profile *profiles, int i, int *twin)
+{
+	const Profile *profile = &profiles[i];
+	const AgTableColumn *column = &table->columns[profile->column];
+	int64_t n_values = table->n_rows - profile->n_missing;
+
+	if (n_values == 0)
+		return ALL_MISSING;
+	if (!profile->varies && profile->n_missing == 0)
+		return CONSTANT;
+	if (column->type == AG_TYPE_TEXT && n_values > 20 &&
+		(double) column->dictionary.n_levels > 0.99 * (double) n_values)
+		return IDENTIFIER;
+	for (int j = 0; j < i; j++)
+		if (profiles[j].content.lo == profile->content.lo &&
+			profiles[j].content.hi == profile->content.hi)
+		{
+			*twin = j;
+			return DUPLICATE;
+		}
+	return KEEP;
+}
+
+/* Writes `"a", "b" and 3 more` of the inputs that were dropped for a reason; returns how many those are. */
+static int
+list_names(const AgPipeline *pipeline, const Reason *reasons, Reason reason, char *text,
+		   size_t size)
+{
+	int n = 0;
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (int i = 0; i < pipeline->n_inputs; i++)
+	{
+		if (reasons[i] != reason)
+			continue;
+		if (n < LISTED_NAMES && used < size)
+			used += (size_t) snprintf(text + used, size - used, "%s\"%s\"", n > 0 ? ", " : "",
+									  pipeline->inputs[i].name);
+		n++;
+	}
+	if (n > LISTED_NAMES && used < size)
+		snprintf(text + used, size - used, " and %d more", n - LISTED_NAMES);
+	return n;
+}
+
+static void
+log_drops(const AgContext *ctx, const AgPipeline *pipeline, const Reason *reasons)
+{
+	static const char *const what[N_REASONS] = {"", "without a value", "with one value only",
+												"that tell every row apart (identifier-like)",
+												"that repeat an earlier column"};
+	char names[3072];
+
+	for (int reason = ALL_MISSING; reason < N_REASONS; reason++)
+	{
+		int n = list_names(pipeline, reasons, (Reason) reason, names, sizeof names);
+
+		if (n > 0)
+			ag_log(ctx, AG_LOG_NORMAL, "left out %d column%s %s: %s", n, n == 1 ? "" : "s",
+				   what[reason], names);
+	}
+}
+
+static char *
+keep(AgPipeline *pipeline, const char *text)
+{
+	return ag_arena_strndup(&pipeline->arena, text, strlen(text));
+}
+
+/* The name of a part that no column has. NULL: no memory. */
+static char *
+part_name(AgPipeline *pipeline, const char *column, AgFeatureKind kind)
+{
+	size_t size = strlen(column) + 64;
+	char *name = ag_arena_alloc(&pipeline->arena, size, 1);
+
+	if (name == NULL)
+		return NULL;
+	for (int attempt = 1;; attempt++)
+	{
+		bool is_taken = false;
+
+		if (attempt == 1)
+			snprintf(name, size, "%s (%s)", column, ag_feature_kind_name(kind));
+		else
+			snprintf(name, size, "%s (%s %d)", column, ag_feature_kind_name(kind), attempt);
+		for (int i = 0; i < pipeline->n_inputs && !is_taken; i++)
+			is_taken = strcmp(pipeline->inputs[i].name, name) == 0;
+		if (!is_taken)
+			return name;
+	}
+}
+
+/* False: no memory. */
+static bool
+add_feature(AgPipeline *pipeline, int i, AgFeatureKind kind, const Profile *profile)
+{
+	AgFeature *feature = &pipeline->features[pipeline->n_features];
+	AgInput *input = &pipeline->inputs[i];
+
+	feature->kind = kind;
+	feature->input = i;
+	if (kind == AG_FEATURE_NUMBER &&
+		(input->type == AG_TYPE_INT64 || input->type == AG_TYPE_TIMESTAMP) &&
+		(profile->least < -EXACT_MAX || profile->greatest > EXACT_MAX) &&
+		profile->least <= profile->greatest)
+		feature->origin = profile->least;
+	if (kind == AG_FEATURE_CATEGORY)
+		feature->n_levels = input->levels->n_levels;
+	feature->name =
+		kind <= AG_FEATURE_CATEGORY ? input->name : part_name(pipeline, input->name, kind);
+	pipeline->n_features++;
+	return feature->name != NULL;
+}
+
+static bool
+add_features(AgPipeline *pipeline, int i, const AgTableColumn *column, const Profile *profile)
+{
+	AgInput *input = &pipeline->inputs[i];
+
+	input->is_used = true;
+	if (column->type == AG_TYPE_TEXT)
+	{
+		input->levels = ag_arena_alloc(&pipeline->arena, 1, sizeof(AgDictionary));
+		return input->levels != NULL &&
+			   ag_dictionary_copy(&column->dictionary, AG_PIPELINE_MAX_LEVELS, input->levels,
+								  pipeline->mem) &&
+			   add_feature(pipeline, i, AG_FEATURE_CATEGORY, profile);
+	}
+	if (!add_feature(pipeline, i, AG_FEATURE_NUMBER, profile))
+		return false;
+	if (is_date(column->type))
+		for (int kind = FIRST_PART; kind <= LAST_PART; kind++)
+			if (profile->part_varies[kind] && ag_feature_fits((AgFeatureKind) kind, column->type) &&
+				!add_feature(pipeline, i, (AgFeatureKind) kind, profile))
+				return false;
+	return true;
+}
+
+/* Names, statistics and the label's side. False: no memory. */
+static bool
+fill_pipeline(AgPipeline *pipeline, const AgTable *table, const AgLabel *label,
+			  const char *time_zone, const Profile *profiles)
+{
+	bool ok;
+
+	for (int i = 0; i < pipeline->n_inputs; i++)
+	{
+		const AgTableColumn *column = &table->columns[profiles[i].column];
+		AgInput *input = &pipeline->inputs[i];
+
+		input->name = keep(pipeline, column->name);
+		input->sql_type = keep(pipeline, column->sql_type);
+		if (input->name == NULL || input->sql_type == NULL)
+			return false;
+		input->type = column->type;
+		input->n_missing = profiles[i].n_missing;
+		input->min = profiles[i].min;
+		input->max = profiles[i].max;
+		input->mean = profiles[i].mean;
+		if (column->type == AG_TYPE_TEXT)
+			input->n_distinct = column->dictionary.n_levels;
+	}
+	pipeline->problem = label->problem;
+	pipeline->label_type = label->type;
+	pipeline->label_name = keep(pipeline, "");
+	for (int c = 0; c < table->n_columns; c++)
+		if (table->columns[c].role == AG_ROLE_LABEL)
+			pipeline->label_name = keep(pipeline, table->columns[c].name);
+	pipeline->time_zone = keep(pipeline, time_zone != NULL ? time_zone : "");
+	pipeline->classes =
+		ag_arena_alloc(&pipeline->arena, (size_t) label->n_classes, sizeof(AgClass));
+	ok = pipeline->label_name != NULL && pipeline->time_zone != NULL && pipeline->classes != NULL;
+	for (int k = 0; ok && k < label->n_classes; k++)
+	{
+		pipeline->classes[k] = label->classes[k];
+		pipeline->classes[k].name =
+			ag_arena_strndup(&pipeline->arena, label->classes[k].name, label->classes[k].n_bytes);
+		ok = pipeline->classes[k].name != NULL;
+	}
+	pipeline->n_classes = label->n_classes;
+	return ok;
+}
+
+static bool
+set_reason(AgPipeline *pipeline, int i, Reason reason, int twin)
+{
+	AgInput *input = &pipeline->inputs[i];
+	char text[AG_NAME_MAX + 32];
+
+	switch (reason)
+	{
+		case ALL_MISSING:
+			input->dropped_why = keep(pipeline, "no value");
+			break;
+		case CONSTANT:
+			input->dropped_why = keep(pipeline, "constant");
+			break;
+		case IDENTIFIER:
+			input->dropped_why = keep(pipeline, "identifier-like");
+			break;
+		default:
+			snprintf(text, sizeof text, "duplicate of \"%s\"", pipeline->inputs[twin].name);
+			input->dropped_why = keep(pipeline, text);
+			break;
+	}
+	return input->dropped_why != NULL;
+}
+
+/* Fills a pipeline whose inputs have room. False: no memory. */
+static bool
+decide(AgPipeline *pipeline, const AgTable *table, const Profile *profiles, Reason *reasons)
+{
+	for (int i = 0; i < pipeline->n_inputs; i++)
+	{
+		int twin = -1;
+
+		reasons[i] = judge(table, profiles, i, &twin);
+		/* A repetition of a column that was itself dropped shares that one's reason. */
+		if (reasons[i] == DUPLICATE && reasons[twin] != KEEP && reasons[twin] != DUPLICATE)
+			reasons[i] = reasons[twin];
+		if (reasons[i] == KEEP
+				? !add_features(pipeline, i, &table->columns[profiles[i].column], &profiles[i])
+				: !set_reason(pipeline, i, reasons[i], twin))
+			return false;
+	}
+	return true;
+}
+
+static AgStatus
+no_usable_feature(const AgContext *ctx, const AgPipeline *pipeline)
+{
+	char names[960];
+	size_t used = 0;
+
+	ag_error_set(ctx->error, AG_ERR_DATA, "there is no usable feature");
+	if (pipeline->n_inputs == 0)
+	{
+		ag_error_detail(ctx->error,
+						"The data has no column beside the label that a feature can be made of.");
+		return AG_ERR_DATA;
+	}
+	for (int i = 0; i < pipeline->n_inputs && i < LISTED_NAMES && used < sizeof names; i++)
+		used +=
+			(size_t) snprintf(names + used, sizeof names - used, "%s\"%s\" (%s)", i > 0 ? ", " : "",
+							  pipeline->inputs[i].name, pipeline->inputs[i].dropped_why);
+	if (pipeline->n_inputs > LISTED_NAMES && used < sizeof names)
+		snprintf(names + used, sizeof names - used, " and %d more",
+				 pipeline->n_inputs - LISTED_NAMES);
+	ag_error_detail(ctx->error, "Columns left out: %s.", names);
+	return AG_ERR_DATA;
+}
+
+AgStatus
+ag_pipeline_fit(const AgContext *ctx, const AgTable *table, const AgLabel *label,
+				const char *time_zone, bool raw_text, AgPipeline **pipeline)
+{
+	AgStatus status;
+	AgPipeline *p = ag_pipeline_new(ctx->mem);
+	Profiling profiling = {ctx, table, NULL};
+	Reason *reasons = NULL;
+	int n = 0;
+
+	*pipeline = NULL;
+	if (p == NULL)
+		return ag_mem_error(ctx->mem, sizeof(AgPipeline), ctx->error);
+	AG_GO(ag_get_zeroed(ctx, (size_t) table->n_columns, sizeof(Profile), &profiling.profiles));
+	AG_GO(ag_get_zeroed(ctx, (size_t) table->n_columns, sizeof(Reason), &reasons));
+	for (int c = 0; c < table->n_columns; c++)
+		if (table->columns[c].role == AG_ROLE_FEATURE)
+			profiling.profiles[n++].column = c;
+	p->inputs = ag_arena_alloc(&p->arena, (size_t) n, sizeof(AgInput));
+	p->features = ag_arena_alloc(&p->arena, (size_t) n, (LAST_PART + 1) * sizeof(AgFeature));
+	if (p->inputs == NULL || p->features == NULL)
+		AG_GO(ag_mem_error(ctx->mem, (size_t) n * LAST_PART * sizeof(AgFeature), ctx->error));
+	p->n_inputs = n;
+	p->raw_text = raw_text;
+	ag_pool_run(ctx->pool, n, 1, profile_columns, &profiling);
+	AG_GO(ag_check_cancel(ctx));
+	if (!fill_pipeline(p, table, label, time_zone, profiling.profiles) ||
+		!decide(p, table, profiling.profiles, reasons))
+		AG_GO(ag_mem_error(ctx->mem, (size_t) 1 << 20, ctx->error));
+	if (p->n_features == 0)
+		AG_GO(no_usable_feature(ctx, p));
+	log_drops(ctx, p, reasons);
+	*pipeline = p;
+
+done:
+	ag_mem_free(ctx->mem, profiling.profiles);
+	ag_mem_free(ctx->mem, reasons);
+	if (status != AG_OK)
+		ag_pipeline_free(p);
+	return status;
+}
