@@ -19,16 +19,15 @@ MODULE_big = ag_pg
 AG_VERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" ag_pg.control)
 DATA = $(sort $(wildcard sql/$(EXTENSION)--*.sql))
 
-# --- what is linked into what: the library gets the inference half of the engine, the program all of it
+# --- what is linked into what: both get the engine, and the linker drops from the library what the glue doesn't reach: training
+# (--gc-sections; check-tree sees to it that it is gone)
 objects = $(patsubst %.c,%.o,$(sort $(wildcard $(1))))
 ENGINE_OBJS := $(call objects,src/engine/*.c src/engine/*/*.c)
-TRAINING_OBJS := $(filter-out src/engine/search/options%,$(call objects,src/engine/search/*.c)) \
-	$(call objects,$(foreach noun,gbm histogram grow objective quantise dense_fit lbfgs linear_ knn_,src/engine/model/$(noun)*.c))
 WIRE_OBJS := $(call objects,src/wire/*.c)
 TRAINER_OBJS := $(call objects,src/trainer/*.c)
 GLUE_OBJS := $(call objects,src/pg/*.c)
 PURE_OBJS := $(ENGINE_OBJS) $(WIRE_OBJS) $(TRAINER_OBJS)
-OBJS = $(GLUE_OBJS) $(filter-out $(TRAINING_OBJS),$(ENGINE_OBJS)) $(WIRE_OBJS)
+OBJS = $(GLUE_OBJS) $(ENGINE_OBJS) $(WIRE_OBJS)
 
 PG_CPPFLAGS = -I$(srcdir)/src
 PG_CFLAGS = -Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers \
