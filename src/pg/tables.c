@@ -9,7 +9,6 @@
 #include "utils/builtins.h"
 
 #include "engine/engine.h"
-#include "engine/model/gbm.h"
 
 PG_FUNCTION_INFO_V1(ag_sql_version);
 
