@@ -1,0 +1,311 @@
+/*
+ * predictor.c - a stored predictor put together again: preprocessing, trees, weights.
+ *
+ * An ensemble of ensembles is one weighted mean of its leaves' outputs, so loading flattens it:
+ * prediction walks a plain list of models, each at most once.
+ */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "engine/data/pipeline.h"
+#include "engine/engine.h"
+#include "engine/model/trees.h"
+
+#define ENSEMBLE_FAMILY "ENS_WEIGHTED"
+#define MAX_DEPTH 16
+
+typedef struct Leaf
+{
+	int ordinal;
+	AgTrees *trees;
+	double weight;
+} Leaf;
+
+struct AgPredictor
+{
+	AgMem *mem;
+	AgPipeline *pipeline;
+	AgInputInfo *inputs;
+	int n_outputs;
+	int n_leaves;
+	Leaf *leaves;     /* room for one a member */
+	double *features; /* scratch: [n_features] */
+	double *scores;   /* scratch: [n_outputs] */
+	double *outputs;  /* scratch: [n_outputs] */
+};
+
+/* What loading looks things up in. */
+typedef struct Loading
+{
+	const AgContext *ctx;
+	const AgImagePart *parts;
+	int n_parts;
+	const AgMemberRef *members;
+	int n_members;
+	AgPredictor *predictor;
+} Loading;
+
+static AgStatus
+corrupt(const Loading *loading, const char *name, const char *what)
+{
+	return ag_error_set(loading->ctx->error, AG_ERR_CORRUPT, "stored model \"%s\" is damaged: %s",
+						name, what);
+}
+
+static const AgImagePart *
+find_part(const Loading *loading, int member)
+{
+	for (int i = 0; i < loading->n_parts; i++)
+		if (loading->parts[i].member == member)
+			return &loading->parts[i];
+	return NULL;
+}
+
+static const AgMemberRef *
+find_member(const Loading *loading, int ordinal)
+{
+	for (int i = 0; i < loading->n_members; i++)
+		if (loading->members[i].ordinal == ordinal)
+			return &loading->members[i];
+	return NULL;
+}
+
+/* The number of doubles that a model's link writes. */
+static int
+outputs_of(const AgTrees *trees)
+{
+	return trees->link == AG_LINK_SIGMOID ? 2 : (int) trees->n_outputs;
+}
+
+static bool
+link_fits(const AgTrees *trees, AgProblem problem)
+{
+	switch (trees->link)
+	{
+		case AG_LINK_IDENTITY:
+		case AG_LINK_EXP:
+			return problem == AG_PROBLEM_REGRESSION && trees->n_outputs == 1;
+		case AG_LINK_SIGMOID:
+			return problem == AG_PROBLEM_BINARY && trees->n_outputs == 1;
+		case AG_LINK_SOFTMAX:
+		case AG_LINK_MEAN_FREQUENCIES:
+			return problem == AG_PROBLEM_BINARY || problem == AG_PROBLEM_MULTICLASS;
+	}
+	return false;
+}
+
+static AgStatus
+add_model(Loading *loading, const AgMemberRef *member, double weight)
+{
+	AgPredictor *predictor = loading->predictor;
+	const AgImagePart *part = find_part(loading, member->ordinal);
+	Leaf *leaf;
+
+	for (int i = 0; i < predictor->n_leaves; i++)
+		if (predictor->leaves[i].ordinal == member->ordinal)
+		{
+			predictor->leaves[i].weight += weight;
+			return AG_OK;
+		}
+	if (part == NULL)
+		return corrupt(loading, member->name, "its bytes are missing");
+	leaf = &predictor->leaves[predictor->n_leaves];
+	AG_TRY(ag_trees_read(loading->ctx, part->data, part->size, &leaf->trees));
+	leaf->ordinal = member->ordinal;
+	leaf->weight = weight;
+	predictor->n_leaves++;
+	if (leaf->trees->n_features != (uint32_t) predictor->pipeline->n_features ||
+		!link_fits(leaf->trees, predictor->pipeline->problem) ||
+		outputs_of(leaf->trees) != predictor->n_outputs)
+		return corrupt(loading, member->name, "it doesn't fit the predictor's preprocessing");
+	return AG_OK;
+}
+
+/* Adds a member with its share of the whole; an ensemble hands its share on. */
+static AgStatus
+add_member(Loading *loading, int ordinal, double share, int depth)
+{
+	const AgMemberRef *member = find_member(loading, ordinal);
+	double sum = 0.0;
+
+	if (member == NULL)
+		return ag_error_set(loading->ctx->error, AG_ERR_CORRUPT,
+							"stored predictor is damaged: it has no member %d", ordinal);
+	if (strcmp(member->family, ENSEMBLE_FAMILY) != 0)
+		return add_model(loading, member, share);
+	if (depth == MAX_DEPTH)
+		return corrupt(loading, member->name, "its ensembles are nested too deep");
+	for (int i = 0; i < member->n_inputs; i++)
+	{
+		if (!(member->weights[i] >= 0.0 && member->weights[i] <= 1e6))
+			return corrupt(loading, member->name, "a weight is out of range");
+		sum += member->weights[i];
+	}
+	if (!(sum > 0.0))
+		return corrupt(loading, member->name, "its weights sum to nothing");
+	for (int i = 0; i < member->n_inputs; i++)
+		if (member->weights[i] > 0.0)
+			AG_TRY(add_member(loading, member->inputs[i], share * (member->weights[i] / sum),
+							  depth + 1));
+	return AG_OK;
+}
+
+static AgStatus
+load(Loading *loading, int member)
+{
+	const AgContext *ctx = loading->ctx;
+	AgPredictor *predictor = loading->predictor;
+	const AgImagePart *part = find_part(loading, 0);
+	AgPipeline *pipeline;
+
+	if (part == NULL)
+		return ag_error_set(ctx->error, AG_ERR_CORRUPT,
+							"stored predictor is damaged: its preprocessing is missing");
+	AG_TRY(ag_pipeline_read(ctx, part->data, part->size, &predictor->pipeline));
+	pipeline = predictor->pipeline;
+	predictor->n_outputs = pipeline->n_classes > 0 ? pipeline->n_classes : 1;
+	AG_TRY(
+		ag_get_zeroed(ctx, (size_t) pipeline->n_inputs, sizeof(AgInputInfo), &predictor->inputs));
+	for (int i = 0; i < pipeline->n_inputs; i++)
+	{
+		predictor->inputs[i].name = pipeline->inputs[i].name;
+		predictor->inputs[i].sql_type = pipeline->inputs[i].sql_type;
+		predictor->inputs[i].type = pipeline->inputs[i].type;
+		predictor->inputs[i].is_used = pipeline->inputs[i].is_used;
+	}
+	AG_TRY(ag_get_zeroed(ctx, (size_t) loading->n_members, sizeof(Leaf), &predictor->leaves));
+	AG_TRY(ag_get(ctx, (size_t) pipeline->n_features, sizeof(double), &predictor->features));
+	AG_TRY(ag_get(ctx, (size_t) predictor->n_outputs, sizeof(double), &predictor->scores));
+	AG_TRY(ag_get(ctx, (size_t) predictor->n_outputs, sizeof(double), &predictor->outputs));
+	return add_member(loading, member, 1.0, 0);
+}
+
+AgStatus
+ag_predictor_open(const AgContext *ctx, const AgImagePart *parts, int n_parts,
+				  const AgMemberRef *members, int n_members, int member, AgPredictor **predictor)
+{
+	Loading loading = {ctx, parts, n_parts, members, n_members, NULL};
+	AgStatus status;
+
+	*predictor = NULL;
+	if (member == 0)
+		return ag_error_set(ctx->error, AG_ERR_INTERNAL, "member 0 is no model");
+	AG_TRY(ag_get_zeroed(ctx, 1, sizeof(AgPredictor), &loading.predictor));
+	loading.predictor->mem = ctx->mem;
+	status = load(&loading, member);
+	if (status != AG_OK)
+	{
+		ag_predictor_close(loading.predictor);
+		return status;
+	}
+	*predictor = loading.predictor;
+	return AG_OK;
+}
+
+void
+ag_predictor_close(AgPredictor *predictor)
+{
+	AgMem *mem;
+
+	if (predictor == NULL)
+		return;
+	mem = predictor->mem;
+	for (int i = 0; i < predictor->n_leaves; i++)
+		ag_trees_free(predictor->leaves[i].trees);
+	ag_mem_free(mem, predictor->leaves);
+	ag_mem_free(mem, predictor->inputs);
+	ag_mem_free(mem, predictor->features);
+	ag_mem_free(mem, predictor->scores);
+	ag_mem_free(mem, predictor->outputs);
+	ag_pipeline_free(predictor->pipeline);
+	ag_mem_free(mem, predictor);
+}
+
+AgProblem
+ag_predictor_problem(const AgPredictor *predictor)
+{
+	return predictor->pipeline->problem;
+}
+
+AgType
+ag_predictor_label_type(const AgPredictor *predictor)
+{
+	return predictor->pipeline->label_type;
+}
+
+const char *
+ag_predictor_label_name(const AgPredictor *predictor)
+{
+	return predictor->pipeline->label_name;
+}
+
+const char *
+ag_predictor_time_zone(const AgPredictor *predictor)
+{
+	return predictor->pipeline->time_zone;
+}
+
+bool
+ag_predictor_raw_text(const AgPredictor *predictor)
+{
+	return predictor->pipeline->raw_text;
+}
+
+const AgInputInfo *
+ag_predictor_inputs(const AgPredictor *predictor, int *n)
+{
+	*n = predictor->pipeline->n_inputs;
+	return predictor->inputs;
+}
+
+const AgClass *
+ag_predictor_classes(const AgPredictor *predictor, int *n)
+{
+	*n = predictor->pipeline->n_classes;
+	return predictor->pipeline->classes;
+}
+
+int
+ag_predictor_outputs(const AgPredictor *predictor)
+{
+	return predictor->n_outputs;
+}
+
+/* Sums of finite leaves can still overflow. */
+static double
+make_finite(double value)
+{
+	if (isfinite(value))
+		return value;
+	return isnan(value) ? 0.0 : value > 0.0 ? DBL_MAX : -DBL_MAX;
+}
+
+void
+ag_predictor_run(AgPredictor *predictor, const AgValue *values, double *out)
+{
+	int n_outputs = predictor->n_outputs;
+
+	ag_pipeline_encode(predictor->pipeline, values, predictor->features);
+	/* One model: its output as it is, without a multiplication by 1. */
+	if (predictor->n_leaves == 1)
+	{
+		ag_trees_score(predictor->leaves[0].trees, predictor->features, predictor->scores);
+		ag_trees_link(predictor->leaves[0].trees, predictor->scores, out);
+	}
+	else
+	{
+		memset(out, 0, (size_t) n_outputs * sizeof(double));
+		for (int i = 0; i < predictor->n_leaves; i++)
+		{
+			const Leaf *leaf = &predictor->leaves[i];
+
+			ag_trees_score(leaf->trees, predictor->features, predictor->scores);
+			ag_trees_link(leaf->trees, predictor->scores, predictor->outputs);
+			for (int k = 0; k < n_outputs; k++)
+				out[k] += leaf->weight * predictor->outputs[k];
+		}
+	}
+	for (int k = 0; k < n_outputs; k++)
+		out[k] = make_finite(out[k]);
+}
