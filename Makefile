@@ -81,6 +81,13 @@ $(TRAINER_OBJS): TRAINER_INCLUDE = -I.
 $(PURE_OBJS): %.o: %.c
 	$(CC) $(ENGINE_CFLAGS) $(filter -DAG_BUILD_ID=%,$(CPPFLAGS)) -Isrc $(TRAINER_INCLUDE) -MMD -MP -c -o $@ $<
 
+# Another server, compiler or set of flags: other objects.
+$(PURE_OBJS) $(GLUE_OBJS): build/flags
+BUILD_FLAGS = $(VERSION) $(CC) $(OPTFLAGS) $(COPT) $(PROFILE)
+build/flags: FORCE
+	@mkdir -p build
+	@echo '$(BUILD_FLAGS)' | cmp -s - $@ || echo '$(BUILD_FLAGS)' >$@
+
 # PGXS tracks no headers in most packages.
 $(GLUE_OBJS): %.o: %.c
 	$(CC) $(CFLAGS) $(CPPFLAGS) -MMD -MP -c -o $@ $<
