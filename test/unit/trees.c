@@ -3,7 +3,7 @@
 
 #include "engine/base/hash.h"
 #include "engine/data/format.h"
-#include "engine/model/trees.h"
+#include "engine/model/trees_plan.h"
 #include "unit/random_trees.h"
 
 static AgMem mem;
@@ -14,7 +14,8 @@ static const RandomTrees shapes[] = {
 	{1, 7, 20, 1, 31, AG_LINK_IDENTITY}, {2, 1, 3, 1, 2, AG_LINK_EXP},
 	{3, 12, 30, 3, 17, AG_LINK_SOFTMAX}, {4, 3, 5, 1, 1, AG_LINK_SIGMOID},
 	{5, 30, 8, 1, 300, AG_LINK_SIGMOID}, {6, 5, 0, 2, 4, AG_LINK_SOFTMAX},
-	{7, 3, 40, 1, 64, AG_LINK_SIGMOID},
+	{7, 3, 40, 1, 64, AG_LINK_SIGMOID},  {9, 2, 33, 1, 31, AG_LINK_IDENTITY},
+	{10, 2, 16, 4, 9, AG_LINK_SOFTMAX},
 };
 #define N_SHAPES (sizeof shapes / sizeof shapes[0])
 
@@ -82,6 +83,52 @@ scores_as_told(void)
 		ag_trees_free(trees);
 	}
 	ag_trees_free(NULL);
+}
+
+/* The fast layout gives the same bytes; where it can't be made the plain walk stays. */
+static void
+layouts(void)
+{
+	static double features[1600];
+	double plain[8], fast[8];
+	AgTrees *trees;
+
+	for (size_t s = 0; s < N_SHAPES; s++)
+	{
+		trees = make(shapes[s]);
+		AG_CHECK_EQ(ag_trees_lay_out(&ctx, trees), AG_OK);
+		AG_CHECK((trees->plan != NULL) == (shapes[s].n_trees >= 8));
+		for (uint64_t row = 0; trees->plan != NULL && row < 500; row++)
+		{
+			const struct AgTreePlan *plan = trees->plan;
+
+			make_row(trees, s + 50, row, features);
+			ag_trees_score(trees, features, fast);
+			trees->plan = NULL;
+			ag_trees_score(trees, features, plain);
+			trees->plan = plan;
+			AG_CHECK(memcmp(plain, fast, trees->n_outputs * sizeof(double)) == 0);
+		}
+		ag_trees_free(trees);
+	}
+	trees = make((RandomTrees){11, 1600, 200, 1, 200, AG_LINK_IDENTITY});
+	AG_CHECK_EQ(ag_trees_lay_out(&ctx, trees), AG_OK);
+	AG_CHECK(trees->plan == NULL); /* too many features split on */
+	make_row(trees, 1, 1, features);
+	ag_trees_score(trees, features, plain);
+	AG_CHECK(isfinite(plain[0]));
+	ag_trees_free(trees);
+	trees = make(shapes[0]);
+	trees->n_features = UINT32_MAX; /* a forged width costs no memory */
+	AG_CHECK_EQ(ag_trees_lay_out(&ctx, trees), AG_OK);
+	AG_CHECK(trees->plan == NULL);
+	ag_trees_free(trees);
+	/* a feature that is a number here and a category there */
+	trees = make((RandomTrees){9, 2, 33, 1, 31, AG_LINK_IDENTITY});
+	((AgTreeNode *) trees->nodes)[0].flags = AG_NODE_CATEGORY;
+	AG_CHECK_EQ(ag_trees_lay_out(&ctx, trees), AG_OK);
+	AG_CHECK(trees->plan == NULL);
+	ag_trees_free(trees);
 }
 
 static void
@@ -373,6 +420,7 @@ main(void)
 	ag_error_init(&err);
 	ctx = (AgContext){.mem = &mem, .deadline_ns = INT64_MAX, .error = &err};
 	scores_as_told();
+	layouts();
 	links();
 	round_trips();
 	damage();

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "engine/base/maths.h"
-#include "engine/model/trees.h"
+#include "engine/model/trees_plan.h"
 
 AgStatus
 ag_trees_create(const AgContext *ctx, AgTrees **trees)
@@ -54,6 +54,11 @@ goes_left(const AgTrees *trees, const AgTreeNode *node, double x)
 void
 ag_trees_score(const AgTrees *trees, const double *features, double *scores)
 {
+	if (trees->plan != NULL)
+	{
+		ag_plan_score(trees, features, scores);
+		return;
+	}
 	for (uint32_t k = 0; k < trees->n_outputs; k++)
 		scores[k] = trees->base[k];
 	for (uint32_t t = 0; t < trees->n_trees; t++)

@@ -64,6 +64,7 @@ typedef struct AgTrees
 	const double *leaves; /* already times the learning rate */
 	const uint64_t *sets;
 	uint64_t n_nodes, n_leaves, n_set_words;
+	const struct AgTreePlan *plan; /* the same trees laid out for speed (trees_plan.h), or NULL */
 	AgArena arena; /* owns this struct, and the arrays unless they lie in an image */
 } AgTrees;
 

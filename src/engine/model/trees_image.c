@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "engine/data/format.h"
-#include "engine/model/trees.h"
+#include "engine/model/trees_plan.h"
 
 #define TAG_HEAD 1u
 #define TAG_BASE 2u
@@ -279,6 +279,7 @@ ag_trees_read(const AgContext *ctx, const void *image_bytes, size_t size, AgTree
 	AG_TRY(ag_trees_create(ctx, trees));
 	AG_GO(find_arrays(ctx, &image, *trees));
 	AG_GO(ag_trees_check(ctx, *trees, AG_ERR_CORRUPT));
+	AG_GO(ag_trees_lay_out(ctx, *trees));
 done:
 	if (status != AG_OK)
 	{
