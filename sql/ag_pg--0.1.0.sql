@@ -112,3 +112,167 @@ CREATE FUNCTION @extschema@.ag_version() RETURNS text
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'ag_sql_version';
 COMMENT ON FUNCTION @extschema@.ag_version() IS
     'version of the loaded library (the SQL objects'' version is in pg_extension)';
+
+-- --- predicting. Strict where a NULL model or row can only give NULL; STABLE because a model may be fitted again.
+
+CREATE FUNCTION @extschema@.ag_predict(model text, features record) RETURNS double precision
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    AS 'MODULE_PATHNAME', 'ag_sql_predict_record';
+COMMENT ON FUNCTION @extschema@.ag_predict(text, record) IS
+    'predicted number, or the class when the label is numeric or boolean (1/0); columns are matched by name; the row is a table''s or sub-query''s alias; NULL when model or row is NULL';
+
+CREATE FUNCTION @extschema@.ag_predict(model text, features jsonb) RETURNS double precision
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    AS 'MODULE_PATHNAME', 'ag_sql_predict_jsonb';
+COMMENT ON FUNCTION @extschema@.ag_predict(text, jsonb) IS
+    'predicted number, or the class when the label is numeric or boolean (1/0); columns are matched by name; the row is a JSON object; NULL when model or row is NULL';
+
+CREATE FUNCTION @extschema@.ag_predict(model text, features text) RETURNS double precision
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    AS 'MODULE_PATHNAME', 'ag_sql_predict_text';
+COMMENT ON FUNCTION @extschema@.ag_predict(text, text) IS
+    'predicted number, or the class when the label is numeric or boolean (1/0); columns are matched by name; the row is a JSON object given as text; NULL when model or row is NULL';
+
+CREATE FUNCTION @extschema@.ag_predict(model text, features record, sample anycompatible) RETURNS anycompatible
+    LANGUAGE c STABLE PARALLEL SAFE COST 100
+    AS 'MODULE_PATHNAME', 'ag_sql_predict_typed_record';
+COMMENT ON FUNCTION @extschema@.ag_predict(text, record, anycompatible) IS
+    'prediction as a value of the sample''s type, as in ag_predict(''m'', t, NULL::integer); the row is a table''s or sub-query''s alias; NULL when model or row is NULL';
+
+CREATE FUNCTION @extschema@.ag_predict(model text, features jsonb, sample anycompatible) RETURNS anycompatible
+    LANGUAGE c STABLE PARALLEL SAFE COST 100
+    AS 'MODULE_PATHNAME', 'ag_sql_predict_typed_jsonb';
+COMMENT ON FUNCTION @extschema@.ag_predict(text, jsonb, anycompatible) IS
+    'prediction as a value of the sample''s type, as in ag_predict(''m'', t, NULL::integer); the row is a JSON object; NULL when model or row is NULL';
+
+CREATE FUNCTION @extschema@.ag_predict(model text, features text, sample anycompatible) RETURNS anycompatible
+    LANGUAGE c STABLE PARALLEL SAFE COST 100
+    AS 'MODULE_PATHNAME', 'ag_sql_predict_typed_text';
+COMMENT ON FUNCTION @extschema@.ag_predict(text, text, anycompatible) IS
+    'prediction as a value of the sample''s type, as in ag_predict(''m'', t, NULL::integer); the row is a JSON object given as text; NULL when model or row is NULL';
+
+CREATE FUNCTION @extschema@.ag_predict_class(model text, features record) RETURNS text
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    AS 'MODULE_PATHNAME', 'ag_sql_predict_class_record';
+COMMENT ON FUNCTION @extschema@.ag_predict_class(text, record) IS
+    'predicted class of a classifier; the row is a table''s or sub-query''s alias; NULL when model or row is NULL';
+
+CREATE FUNCTION @extschema@.ag_predict_class(model text, features jsonb) RETURNS text
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    AS 'MODULE_PATHNAME', 'ag_sql_predict_class_jsonb';
+COMMENT ON FUNCTION @extschema@.ag_predict_class(text, jsonb) IS
+    'predicted class of a classifier; the row is a JSON object; NULL when model or row is NULL';
+
+CREATE FUNCTION @extschema@.ag_predict_class(model text, features text) RETURNS text
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    AS 'MODULE_PATHNAME', 'ag_sql_predict_class_text';
+COMMENT ON FUNCTION @extschema@.ag_predict_class(text, text) IS
+    'predicted class of a classifier; the row is a JSON object given as text; NULL when model or row is NULL';
+
+CREATE FUNCTION @extschema@.ag_predict_proba(model text, features record) RETURNS jsonb
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    AS 'MODULE_PATHNAME', 'ag_sql_predict_proba_record';
+COMMENT ON FUNCTION @extschema@.ag_predict_proba(text, record) IS
+    'probability of each class, {"class": p, ...}; the row is a table''s or sub-query''s alias; NULL when model or row is NULL';
+
+CREATE FUNCTION @extschema@.ag_predict_proba(model text, features jsonb) RETURNS jsonb
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    AS 'MODULE_PATHNAME', 'ag_sql_predict_proba_jsonb';
+COMMENT ON FUNCTION @extschema@.ag_predict_proba(text, jsonb) IS
+    'probability of each class, {"class": p, ...}; the row is a JSON object; NULL when model or row is NULL';
+
+CREATE FUNCTION @extschema@.ag_predict_proba(model text, features text) RETURNS jsonb
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    AS 'MODULE_PATHNAME', 'ag_sql_predict_proba_text';
+COMMENT ON FUNCTION @extschema@.ag_predict_proba(text, text) IS
+    'probability of each class, {"class": p, ...}; the row is a JSON object given as text; NULL when model or row is NULL';
+
+CREATE FUNCTION @extschema@.ag_predict_proba(model text, features record, class anycompatible) RETURNS double precision
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    AS 'MODULE_PATHNAME', 'ag_sql_predict_proba_of_record';
+COMMENT ON FUNCTION @extschema@.ag_predict_proba(text, record, anycompatible) IS
+    'probability of one class, 0 to 1; the row is a table''s or sub-query''s alias; NULL when an argument is NULL';
+
+CREATE FUNCTION @extschema@.ag_predict_proba(model text, features jsonb, class anycompatible) RETURNS double precision
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    AS 'MODULE_PATHNAME', 'ag_sql_predict_proba_of_jsonb';
+COMMENT ON FUNCTION @extschema@.ag_predict_proba(text, jsonb, anycompatible) IS
+    'probability of one class, 0 to 1; the row is a JSON object; NULL when an argument is NULL';
+
+CREATE FUNCTION @extschema@.ag_predict_proba(model text, features text, class anycompatible) RETURNS double precision
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    AS 'MODULE_PATHNAME', 'ag_sql_predict_proba_of_text';
+COMMENT ON FUNCTION @extschema@.ag_predict_proba(text, text, anycompatible) IS
+    'probability of one class, 0 to 1; the row is a JSON object given as text; NULL when an argument is NULL';
+
+CREATE FUNCTION @extschema@.ag_model_handler() RETURNS language_handler
+    LANGUAGE c AS 'MODULE_PATHNAME', 'ag_sql_language_handler';
+COMMENT ON FUNCTION @extschema@.ag_model_handler() IS 'runs functions in language ag_model';
+
+CREATE FUNCTION @extschema@.ag_model_validator(oid) RETURNS void
+    LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'ag_sql_language_validator';
+COMMENT ON FUNCTION @extschema@.ag_model_validator(oid) IS 'checks functions in language ag_model';
+
+CREATE TRUSTED LANGUAGE ag_model HANDLER @extschema@.ag_model_handler
+    VALIDATOR @extschema@.ag_model_validator;
+ALTER LANGUAGE ag_model OWNER TO @extowner@;
+COMMENT ON LANGUAGE ag_model IS
+    'a function whose body is a model''s name predicts with it; the right on the model is the function owner''s';
+
+CREATE FUNCTION @extschema@.ag_create_function(model text, function_name text, relation regclass)
+    RETURNS regprocedure
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'ag_sql_create_function';
+COMMENT ON FUNCTION @extschema@.ag_create_function(text, text, regclass) IS
+    'makes function_name(relation) RETURNS the label''s type: an ordinary function, to be granted and dropped as such';
+
+-- --- what there is, and how good it is
+
+CREATE FUNCTION @extschema@.ag_info(model text) RETURNS jsonb
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'ag_sql_info';
+COMMENT ON FUNCTION @extschema@.ag_info(text) IS
+    'all that is known of a model: problem_type, classes, features, eval_metric, device, warnings, options, rows, ...; times in seconds';
+
+CREATE FUNCTION @extschema@.ag_options()
+    RETURNS TABLE (name text, type text, range text, "default" text, supported boolean, help text)
+    LANGUAGE c IMMUTABLE PARALLEL SAFE ROWS 50 AS 'MODULE_PATHNAME', 'ag_sql_options';
+COMMENT ON FUNCTION @extschema@.ag_options() IS
+    'every option of ag_fit; default is JSON; those not supported are refused by this version';
+
+-- --- changing it
+
+CREATE FUNCTION @extschema@.ag_drop(model text) RETURNS integer
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'ag_sql_drop';
+COMMENT ON FUNCTION @extschema@.ag_drop(text) IS
+    'drops all versions of a model, or with ''name@3'' that one; gives how many versions went';
+
+CREATE FUNCTION @extschema@.ag_activate(name text, version integer) RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'ag_sql_activate';
+COMMENT ON FUNCTION @extschema@.ag_activate(text, integer) IS
+    'makes a version the current one, and keeps it so when newer ones are fitted; version NULL: the newest again';
+
+-- Which rows of the catalogue a role sees. The views carry the predicate themselves, as barriers, so that nobody needs a right
+-- on the tables.
+CREATE FUNCTION @extschema@.ag_may_use(owner text) RETURNS boolean
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'ag_sql_may_use';
+COMMENT ON FUNCTION @extschema@.ag_may_use(text) IS
+    'whether the current role may use the models of that owner: it is the owner, a member of it, or a superuser';
+
+CREATE VIEW @extschema@.ag_models WITH (security_barrier) AS
+    SELECT p.name, p.version, p.problem_type, p.label, p.eval_metric, p.score_val, p.best_model, p.rows,
+        p.rows_left_out, p.fit_time, p.created_at, p.owner, p.data, p.pinned,
+        (SELECT pg_catalog.count(*) FROM @extschema@.ag_predictor v WHERE v.name = p.name) AS versions,
+        pg_catalog.format(CASE WHEN p.problem_type IN ('binary', 'multiclass') THEN 'ag_predict_class(%L, t)'
+            ELSE 'ag_predict(%L, t)' END, p.name) AS predict_with
+    FROM @extschema@.ag_predictor p
+    WHERE @extschema@.ag_may_use(p.owner)
+        AND NOT EXISTS (SELECT FROM @extschema@.ag_predictor o WHERE o.name = p.name
+            AND (o.pinned, o.version) > (p.pinned, p.version));
+COMMENT ON VIEW @extschema@.ag_models IS 'the models that you may use, each by its current version';
+COMMENT ON COLUMN @extschema@.ag_models.score_val IS 'validation score by eval_metric, higher is better; NULL: none';
+COMMENT ON COLUMN @extschema@.ag_models.fit_time IS 'seconds';
+COMMENT ON COLUMN @extschema@.ag_models.pinned IS 'made current by ag_activate';
+COMMENT ON COLUMN @extschema@.ag_models.versions IS 'how many versions there are (name@1, name@2, ...)';
+COMMENT ON COLUMN @extschema@.ag_models.predict_with IS 'the call to paste; t is the alias of a table or sub-query';
+ALTER VIEW @extschema@.ag_models OWNER TO @extowner@;
+REVOKE ALL ON @extschema@.ag_models FROM PUBLIC;
+GRANT SELECT ON @extschema@.ag_models TO PUBLIC;

@@ -29,6 +29,13 @@ extern Oid ag_catalog_relation(const char *name);
  */
 extern void ag_catalog_become_owner(Oid *caller, int *caller_context);
 
+/*
+ * Runs one statement as the tables' owner, with nothing but pg_catalog in search_path; "@." in sql stands for the extension's
+ * schema. Returns the rows processed. A read-only transaction and a standby get their standard error.
+ */
+extern uint64 ag_catalog_execute(const char *sql, int n_args, Oid *types, Datum *values,
+								 const char *nulls);
+
 /* A row of ag_predictor, palloc'd. Texts in the server's encoding; jsonb values detoasted copies. */
 typedef struct AgPredictorRow
 {
@@ -118,7 +125,8 @@ extern AgMemberRow *ag_catalog_members(const pg_uuid_t *id, int *n);
 
 /*
  * The bytes of one member, its parts put together and their checksums looked at, in a 64-byte aligned block of mem (the
- * caller's to free). XX001 when parts are missing or damaged, 53200 when they don't fit.
+ * caller's to free); NULL when there is no part (an ensemble is all in ag_member). XX001 when parts are missing or
+ * damaged, 53200 when they don't fit.
  */
 extern void *ag_catalog_image(const pg_uuid_t *id, int member, AgMem *mem, size_t *size);
 

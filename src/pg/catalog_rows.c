@@ -230,8 +230,6 @@ image_size(const pg_uuid_t *id, int member)
 		size += toast_raw_datum_size(ag_scan_must(&scan, PART_DATA)) - VARHDRSZ;
 	}
 	ag_scan_end(&scan);
-	if (n_parts == 0)
-		corrupt("Its bytes are missing.");
 	return size;
 }
 
@@ -268,6 +266,8 @@ ag_catalog_image(const pg_uuid_t *id, int member, AgMem *mem, size_t *size)
 	char *image;
 
 	*size = image_size(id, member);
+	if (*size == 0)
+		return NULL;
 	image = ag_mem_alloc(mem, *size, 1);
 	if (image == NULL)
 		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory"),

@@ -18,6 +18,8 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/portal.h"
+#include "utils/regproc.h"
+#include "utils/snapshot.h"
 #include "utils/varlena.h"
 #if PG_VERSION_NUM >= 180000
 #include "storage/waiteventset.h"
@@ -113,6 +115,28 @@ ag_try_convert(const char *text, int n, int from, int to, char *out, int out_siz
 										 (unsigned char *) out, out_size, true) == n;
 #else
 	return false;
+#endif
+}
+
+/* 14 counts the ends of (sub)transactions in snapshots; before, 0: bounds and counts must do. */
+static inline uint64
+ag_snapshot_completion_count(Snapshot snapshot)
+{
+#if PG_VERSION_NUM >= 140000
+	return snapshot->snapXactCompletionCount;
+#else
+	return 0;
+#endif
+}
+
+/* 16 can report a bad name softly. */
+static inline List *
+ag_qualified_name_list(const char *name)
+{
+#if PG_VERSION_NUM >= 160000
+	return stringToQualifiedNameList(name, NULL);
+#else
+	return stringToQualifiedNameList(name);
 #endif
 }
 

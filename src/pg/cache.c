@@ -1,0 +1,258 @@
+/*
+ * cache.c - see cache.h.
+ *
+ * A statement's models are pinned, so the cache may pass its size while one statement needs more; what is unpinned goes
+ * first, least recently used first. Versions are immutable and their ids never come again: nothing has to be
+ * invalidated. (Which version a name means, and whether the user may use it, is the caller's question, every statement.)
+ */
+#include "postgres.h"
+
+#include "lib/ilist.h"
+#include "mb/pg_wchar.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+
+#include "pg/cache.h"
+#include "pg/catalog.h"
+#include "pg/errors.h"
+#include "pg/settings.h"
+
+typedef struct Entry
+{
+	dlist_node node; /* in `entries`, most recently used first */
+	AgModel model;
+	int n_pins;
+	int n_images;
+	void **images;
+} Entry;
+
+typedef struct Pin
+{
+	MemoryContextCallback callback;
+	Entry *entry;
+} Pin;
+
+static AgMem cache_memory; /* without a limit of its own: evict() keeps it within the setting */
+static dlist_head entries = DLIST_STATIC_INIT(entries);
+
+/* Safe on an entry that is only half made. */
+static void
+entry_free(Entry *entry)
+{
+	ag_predictor_close(entry->model.predictor);
+	for (int i = 0; i < entry->n_images; i++)
+		ag_mem_free(&cache_memory, entry->images[i]);
+	ag_mem_free(&cache_memory, entry->images);
+	ag_mem_free(&cache_memory, entry->model.member);
+	ag_mem_free(&cache_memory, entry);
+}
+
+static void
+evict(void)
+{
+	int64 limit = (int64) ag_setting_model_cache_kb * 1024;
+	dlist_node *node = dlist_is_empty(&entries) ? NULL : dlist_tail_node(&entries);
+
+	while (node != NULL && atomic_load(&cache_memory.used_bytes) > limit)
+	{
+		Entry *entry = dlist_container(Entry, node, node);
+
+		node = dlist_has_prev(&entries, node) ? dlist_prev_node(&entries, node) : NULL;
+		if (entry->n_pins == 0)
+		{
+			dlist_delete(&entry->node);
+			entry_free(entry);
+		}
+	}
+}
+
+static void
+unpin(void *arg)
+{
+	((Pin *) arg)->entry->n_pins--;
+	evict();
+}
+
+static void
+pin(Entry *entry, MemoryContext keeper)
+{
+	Pin *pin = MemoryContextAllocZero(keeper, sizeof(Pin));
+
+	pin->entry = entry;
+	pin->callback.func = unpin;
+	pin->callback.arg = pin;
+	entry->n_pins++;
+	MemoryContextRegisterResetCallback(keeper, &pin->callback);
+}
+
+/* --- opening --- */
+
+static void *
+must_get(size_t n, size_t size)
+{
+	void *block = ag_mem_zalloc(&cache_memory, n, size);
+
+	if (block == NULL)
+		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+	return block;
+}
+
+static const AgMemberRow *
+find_member(const AgMemberRow *rows, int n, const char *name)
+{
+	for (int i = 0; i < n; i++)
+		if (strcmp(rows[i].name, name) == 0)
+			return &rows[i];
+	ereport(ERROR,
+			(errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("the model has no member \"%s\"", name),
+			 errhint("ag_leaderboard lists the members of its ensemble.")));
+	return NULL;
+}
+
+/* Marks the member and all that it combines; rows are few, and the marks stop a cycle. */
+static void
+mark_needed(const AgMemberRow *rows, int n, int ordinal, bool *needed)
+{
+	for (int i = 0; i < n; i++)
+	{
+		if (rows[i].ordinal != ordinal || needed[i])
+			continue;
+		needed[i] = true;
+		for (int j = 0; j < rows[i].n_inputs; j++)
+			mark_needed(rows, n, rows[i].inputs[j], needed);
+	}
+}
+
+static void
+open_predictor(Entry *entry, const AgMemberRow *rows, int n, const bool *needed, int ordinal)
+{
+	AgImagePart *parts = palloc(sizeof(AgImagePart) * (n + 1));
+	AgMemberRef *refs = palloc(sizeof(AgMemberRef) * n);
+	AgError error;
+	AgContext ctx = {.mem = &cache_memory, .deadline_ns = INT64_MAX, .error = &error};
+	int n_parts = 0;
+
+	entry->images = must_get(n + 1, sizeof(void *));
+	for (int i = -1; i < n; i++) /* -1: the pipeline */
+	{
+		AgImagePart *part = &parts[n_parts];
+
+		if (i >= 0 && !needed[i])
+			continue;
+		part->member = i < 0 ? 0 : rows[i].ordinal;
+		part->data = entry->images[n_parts] =
+			ag_catalog_image(&entry->model.id, part->member, &cache_memory, &part->size);
+		if (part->data != NULL)
+			entry->n_images = ++n_parts;
+	}
+	for (int i = 0; i < n; i++)
+		refs[i] = (AgMemberRef){.ordinal = rows[i].ordinal,
+								.name = rows[i].name,
+								.family = rows[i].family,
+								.n_inputs = rows[i].n_inputs,
+								.inputs = rows[i].inputs,
+								.weights = rows[i].weights};
+	ag_error_init(&error);
+	ag_error_check(
+		ag_predictor_open(&ctx, parts, n_parts, refs, n, ordinal, &entry->model.predictor), &error);
+}
+
+static void
+load(Entry *entry, const pg_uuid_t *id, const char *member)
+{
+	AgModel *model = &entry->model;
+	int n;
+	AgMemberRow *rows = ag_catalog_members(id, &n);
+	const AgMemberRow *row = find_member(rows, n, member);
+	bool *needed = palloc0(sizeof(bool) * n);
+
+	model->id = *id;
+	model->member = must_get(strlen(member) + 1, 1);
+	strcpy(model->member, member);
+	if (!row->can_infer)
+		ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+						errmsg("member \"%s\" of the model can't predict", member)));
+	mark_needed(rows, n, row->ordinal, needed);
+	open_predictor(entry, rows, n, needed, row->ordinal);
+	model->problem = ag_predictor_problem(model->predictor);
+	model->label_type = ag_predictor_label_type(model->predictor);
+	model->label = ag_predictor_label_name(model->predictor);
+	model->raw_text = ag_predictor_raw_text(model->predictor);
+	model->n_outputs = ag_predictor_outputs(model->predictor);
+	model->inputs = ag_predictor_inputs(model->predictor, &model->n_inputs);
+	model->classes = ag_predictor_classes(model->predictor, &model->n_classes);
+}
+
+static Entry *
+entry_open(const pg_uuid_t *id, const char *member)
+{
+	Entry *entry;
+	MemoryContext scratch =
+		AllocSetContextCreate(CurrentMemoryContext, "ag_pg model", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(scratch);
+
+	if (cache_memory.limit_bytes == 0)
+		ag_mem_init(&cache_memory, INT64_MAX);
+	entry = must_get(1, sizeof(Entry));
+	PG_TRY();
+	{
+		load(entry, id, member);
+	}
+	PG_CATCH();
+	{
+		entry_free(entry);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(scratch);
+	return entry;
+}
+
+static Entry *
+find(const pg_uuid_t *id, const char *member)
+{
+	dlist_iter iter;
+
+	dlist_foreach(iter, &entries)
+	{
+		Entry *entry = dlist_container(Entry, node, iter.cur);
+
+		if (memcmp(&entry->model.id, id, UUID_LEN) == 0 && strcmp(entry->model.member, member) == 0)
+			return entry;
+	}
+	return NULL;
+}
+
+const AgModel *
+ag_cache_get(const pg_uuid_t *id, const char *member, MemoryContext keeper)
+{
+	Entry *entry = find(id, member);
+
+	if (entry != NULL)
+		dlist_move_head(&entries, &entry->node);
+	else
+	{
+		entry = entry_open(id, member);
+		dlist_push_head(&entries, &entry->node);
+	}
+	pin(entry, keeper);
+	evict();
+	return &entry->model;
+}
+
+char *
+ag_model_text(const AgModel *model, const char *text, size_t n)
+{
+	char *result;
+
+	if (!model->raw_text)
+	{
+		result = pg_any_to_server(text, (int) n, PG_UTF8);
+		if (result != text)
+			return result;
+	}
+	else
+		pg_verify_mbstr(GetDatabaseEncoding(), text, (int) n, false);
+	return pnstrdup(text, n);
+}

@@ -1,0 +1,52 @@
+/*
+ * cache.h - this backend's opened models: read and decoded once, then shared by every call until they are the least
+ * recently used and ag_pg.model_cache_size is full.
+ */
+#ifndef AG_CACHE_H
+#define AG_CACHE_H
+
+#include "postgres.h"
+
+#include "utils/uuid.h"
+
+#include "engine/engine.h"
+
+/* An opened member of a predictor. Immutable but for the predictor's scratch space. */
+typedef struct AgModel
+{
+	pg_uuid_t id;
+	char *member;
+	AgPredictor *predictor;
+	AgProblem problem;
+	AgType label_type;
+	const char *label; /* UTF-8, or raw */
+	bool raw_text;     /* texts are bytes of an SQL_ASCII database */
+	int n_outputs;
+	int n_inputs;
+	const AgInputInfo *inputs;
+	int n_classes; /* 0: regression */
+	const AgClass *classes;
+} AgModel;
+
+/*
+ * The model, from the cache or the tables; it stays until `keeper` is reset or deleted. The caller has checked the
+ * right on it. ERROR 42704 when the predictor has no such member, XX001 when its bytes are damaged.
+ */
+extern const AgModel *ag_cache_get(const pg_uuid_t *id, const char *member, MemoryContext keeper);
+
+/* A text of the model (class, column) in the server's encoding, palloc'd and with a NUL behind it. */
+extern char *ag_model_text(const AgModel *model, const char *text, size_t n);
+
+/* The class with the highest probability, the first one at a tie. */
+static inline int
+ag_model_best_class(const AgModel *model, const double *proba)
+{
+	int best = 0;
+
+	for (int i = 1; i < model->n_classes; i++)
+		if (proba[i] > proba[best])
+			best = i;
+	return best;
+}
+
+#endif

@@ -1,0 +1,130 @@
+/*
+ * call.c - see call.h.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+#include "pg/call.h"
+#include "pg/catalog.h"
+#include "pg/compat.h"
+
+/*
+ * Two snapshots of one backend with the same bounds, counts and command see the same rows: xmax tells which transactions had
+ * started, the count how many of them run still, and the completion count moves at every end of a (sub)transaction.
+ */
+static void
+look(struct AgCallSeen *seen, Oid role)
+{
+	memset(seen, 0, sizeof(*seen));
+	seen->role = role;
+	if (ActiveSnapshotSet())
+	{
+		Snapshot snapshot = GetActiveSnapshot();
+
+		seen->valid = true;
+		seen->xmin = snapshot->xmin;
+		seen->xmax = snapshot->xmax;
+		seen->curcid = snapshot->curcid;
+		seen->xcnt = snapshot->xcnt;
+		seen->subxcnt = snapshot->subxcnt;
+		seen->completion_count = ag_snapshot_completion_count(snapshot);
+	}
+}
+
+static void
+forget_model(AgCall *call)
+{
+	call->model = NULL;
+	call->map = NULL;
+	call->extra = NULL;
+	if (call->context != NULL)
+		MemoryContextDelete(call->context);
+	call->context = NULL;
+}
+
+static void
+take_model(AgCall *call, const pg_uuid_t *id, const char *member)
+{
+	forget_model(call);
+	call->context = AllocSetContextCreate(call->home, "ag_pg call", ALLOCSET_SMALL_SIZES);
+	call->model = ag_cache_get(id, member, call->context);
+	call->map = ag_row_map_create(call->model, call->name, call->context);
+	call->out = MemoryContextAlloc(call->context, sizeof(double) * Max(call->model->n_outputs, 1));
+}
+
+static void
+find_model(AgCall *call, Oid role)
+{
+	AgPredictorRow *row;
+	pg_uuid_t id;
+	char *member;
+
+	ag_catalog_find_as(role, call->name, &id, &member, &row);
+	if (member == NULL)
+		member = row->best_model;
+	if (call->model != NULL && memcmp(&call->model->id, &id, UUID_LEN) == 0 &&
+		strcmp(call->model->member, member) == 0)
+		ag_row_map_recheck(call->map);
+	else
+		take_model(call, &id, member);
+}
+
+AgCall *
+ag_call_get(AgCall **slot, MemoryContext home, const char *name, int n_bytes, Oid role)
+{
+	AgCall *call = *slot;
+	struct AgCallSeen now;
+
+	if (!OidIsValid(role))
+		role = GetUserId();
+	if (call == NULL)
+	{
+		call = MemoryContextAllocZero(home, sizeof(AgCall));
+		call->home = home;
+		*slot = call;
+	}
+	if (call->name == NULL || strlen(call->name) != (size_t) n_bytes ||
+		memcmp(call->name, name, n_bytes) != 0)
+	{
+		char *copy = MemoryContextAlloc(call->home, n_bytes + 1);
+
+		memcpy(copy, name, n_bytes);
+		copy[n_bytes] = '\0';
+		forget_model(call);
+		call->seen.valid = false;
+		if (call->name != NULL)
+			pfree(call->name);
+		call->name = copy;
+	}
+	look(&now, role);
+	if (!call->seen.valid || memcmp(&now, &call->seen, sizeof(now)) != 0)
+	{
+		call->seen.valid = false; /* should the look-up fail */
+		find_model(call, role);
+		call->seen = now;
+	}
+	return call;
+}
+
+void
+ag_call_run(AgCall *call, AgRowForm form, Datum features)
+{
+	const AgValue *values = NULL;
+
+	switch (form)
+	{
+		case AG_ROW_RECORD:
+			values = ag_row_from_record(call->map, DatumGetHeapTupleHeader(features));
+			break;
+		case AG_ROW_JSONB:
+			values = ag_row_from_jsonb(call->map, DatumGetJsonbP(features));
+			break;
+		case AG_ROW_TEXT:
+			values = ag_row_from_text(call->map, DatumGetTextPP(features));
+			break;
+	}
+	ag_predictor_run(call->model->predictor, values, call->out);
+}

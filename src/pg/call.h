@@ -1,0 +1,54 @@
+/*
+ * call.h - one place in a plan where a model predicts: the model it means, and how rows are read for it.
+ */
+#ifndef AG_CALL_H
+#define AG_CALL_H
+
+#include "postgres.h"
+
+#include "pg/cache.h"
+#include "pg/row.h"
+
+/* Kept in or under fn_extra, which may outlive statements, transactions and SET ROLE. */
+typedef struct AgCall
+{
+	MemoryContext home;
+	MemoryContext context; /* what belongs to the model at hand */
+	char *name;            /* as given: "churn@3/GBM" */
+	const AgModel *model;
+	AgRowMap *map;
+	double *out; /* [n_outputs] of the row just predicted */
+	void *extra; /* the caller's, in context; NULL when the model is new */
+	/* what name meant when it was looked up last */
+	struct AgCallSeen
+	{
+		bool valid;
+		Oid role;
+		TransactionId xmin, xmax;
+		CommandId curcid;
+		uint32 xcnt;
+		int32 subxcnt;
+		uint64 completion_count;
+	} seen;
+} AgCall;
+
+/*
+ * The call in *slot (made in home when NULL), ready to predict with the model of that name (n bytes, not NUL-terminated): its
+ * version and the right of role (InvalidOid: the current user) are looked up again whenever the snapshot, the command or the
+ * role is another one than at the last row.
+ */
+extern AgCall *ag_call_get(AgCall **slot, MemoryContext home, const char *name, int n_bytes,
+						   Oid role);
+
+/* How a row is given. */
+typedef enum AgRowForm
+{
+	AG_ROW_RECORD,
+	AG_ROW_JSONB,
+	AG_ROW_TEXT
+} AgRowForm;
+
+/* Predicts one row; the result lies in call->out. */
+extern void ag_call_run(AgCall *call, AgRowForm form, Datum features);
+
+#endif

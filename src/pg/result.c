@@ -1,0 +1,66 @@
+/*
+ * result.c - see result.h.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "catalog/pg_type.h"
+#include "common/shortest_dec.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+
+#include "pg/result.h"
+
+void
+ag_result_type_init(AgResultType *result, Oid type, MemoryContext context)
+{
+	char category;
+	bool is_preferred;
+	Oid input;
+
+	result->type = type;
+	result->base = getBaseType(type);
+	get_type_category_preferred(result->base, &category, &is_preferred);
+	result->is_numeric = category == TYPCATEGORY_NUMERIC;
+	getTypeInputInfo(type, &input, &result->io_param);
+	fmgr_info_cxt(input, &result->input, context);
+}
+
+char *
+ag_result_number_text(double value)
+{
+	char *text = palloc(DOUBLE_SHORTEST_DECIMAL_LEN);
+
+	double_to_shortest_decimal_buf(value, text);
+	return text;
+}
+
+static Datum
+from_text(AgResultType *result, char *text)
+{
+	return InputFunctionCall(&result->input, text, result->io_param, -1);
+}
+
+static Datum
+from_number(AgResultType *result, double value)
+{
+	if (result->type == FLOAT8OID)
+		return Float8GetDatum(value);
+	if (result->base == INT2OID || result->base == INT4OID || result->base == INT8OID)
+		return from_text(result, psprintf("%.0f", rint(value)));
+	return from_text(result, ag_result_number_text(value));
+}
+
+Datum
+ag_result_datum(AgResultType *result, const AgModel *model, const double *out)
+{
+	const AgClass *class;
+
+	if (model->n_classes == 0)
+		return from_number(result, out[0]);
+	class = &model->classes[ag_model_best_class(model, out)];
+	if (result->is_numeric && !isnan(class->number))
+		return from_number(result, class->number);
+	return from_text(result, ag_model_text(model, class->name, class->n_bytes));
+}
