@@ -1,0 +1,144 @@
+/*
+ * admin.c - ag_drop and ag_activate: changing which versions there are, and which one is current.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+
+#include "pg/catalog.h"
+
+/* The statement with the schema put in. */
+static char *
+with_schema(const char *sql)
+{
+	const char *schema = quote_identifier(get_namespace_name(ag_catalog_schema()));
+	StringInfoData text;
+
+	initStringInfo(&text);
+	for (const char *at = sql; *at != '\0'; at++)
+	{
+		if (at[0] == '@' && at[1] == '.')
+			appendStringInfoString(&text, schema);
+		else
+			appendStringInfoChar(&text, *at);
+	}
+	return text.data;
+}
+
+/*
+ * The role and search_path of the caller come back at the end, or with the (sub)transaction when it fails: nothing that
+ * the caller could have put in the way of a name or an operator is seen while the owner's rights are in force.
+ */
+uint64
+ag_catalog_execute(const char *sql, int n_args, Oid *types, Datum *values, const char *nulls)
+{
+	char *text = with_schema(sql);
+	int level = NewGUCNestLevel();
+	Oid caller;
+	int caller_context;
+	uint64 n_rows;
+
+	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
+	ag_catalog_become_owner(&caller, &caller_context);
+	SPI_connect();
+	if (SPI_execute_with_args(text, n_args, types, values, nulls, false, 0) < 0)
+		elog(ERROR, "could not change the catalogue of models: %s",
+			 SPI_result_code_string(SPI_result));
+	n_rows = SPI_processed;
+	SPI_finish();
+	SetUserIdAndSecContext(caller, caller_context);
+	AtEOXact_GUC(false, level);
+	return n_rows;
+}
+
+static void
+no_member(const AgModelName *name)
+{
+	if (name->member != NULL)
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						errmsg("\"%s\" names one member of a model", name->member),
+						errhint("Give the model's name, or one version of it as 'name@3'.")));
+}
+
+/* --- ag_drop --- */
+
+PG_FUNCTION_INFO_V1(ag_sql_drop);
+
+/* Every version of 'name', or 'name@3' alone. Their columns, members and bytes go with them (foreign keys). */
+Datum
+ag_sql_drop(PG_FUNCTION_ARGS)
+{
+	char *model = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	Oid types[3] = {TEXTOID, INT4OID, TEXTOID};
+	Datum values[3];
+	AgModelName name;
+	AgPredictorRow *row;
+	pg_uuid_t id;
+	uint64 n_versions;
+
+	ag_model_name_parse(model, &name);
+	no_member(&name);
+	ag_catalog_find(model, &id, NULL, &row);
+	values[0] = CStringGetTextDatum(name.name);
+	values[1] = Int32GetDatum(name.version);
+	values[2] = CStringGetTextDatum(row->owner);
+	n_versions = ag_catalog_execute("DELETE FROM @.ag_predictor WHERE name = $1 AND "
+									"($2 = 0 OR version = $2) AND owner = $3",
+									3, types, values, NULL);
+	if (n_versions == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("model \"%s\" does not exist", model),
+				 errdetail("Another session has just dropped it.")));
+	PG_RETURN_INT32((int32) n_versions);
+}
+
+/* --- ag_activate --- */
+
+PG_FUNCTION_INFO_V1(ag_sql_activate);
+
+/* All rows of the name are written, so that two sessions wait for each other and one version stays pinned. */
+Datum
+ag_sql_activate(PG_FUNCTION_ARGS)
+{
+	char *model;
+	Oid types[3] = {TEXTOID, INT4OID, TEXTOID};
+	Datum values[3];
+	AgModelName name;
+	AgPredictorRow *row;
+	pg_uuid_t id;
+
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	model = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	ag_model_name_parse(model, &name);
+	no_member(&name);
+	if (name.version != 0)
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						errmsg("\"%s\" names one version of a model", model),
+						errhint("Give the version as the second argument.")));
+	if (!PG_ARGISNULL(1))
+	{
+		int32 version = PG_GETARG_INT32(1);
+
+		if (version <= 0)
+			ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+							errmsg("version must be 1 or more")));
+		model = psprintf("%s@%d", name.name, version);
+	}
+	ag_catalog_find(model, &id, NULL, &row);
+	values[0] = CStringGetTextDatum(name.name);
+	values[1] = PG_ARGISNULL(1) ? Int32GetDatum(0) : PG_GETARG_DATUM(1);
+	values[2] = CStringGetTextDatum(row->owner);
+	ag_catalog_execute("UPDATE @.ag_predictor SET pinned = (version = $2) WHERE name = $1 AND "
+					   "owner = $3",
+					   3, types, values, NULL);
+	PG_RETURN_VOID();
+}
