@@ -1,0 +1,478 @@
+/*
+ * grow.c - best-first growth of one tree.
+ *
+ * A split moves the leaf's rows to its two children, builds the histogram of the one with fewer rows and gets the other's
+ * by subtraction from the parent's, whose memory it takes over. The children of the last split need none.
+ */
+#include "engine/model/grow.h"
+
+#include <string.h>
+
+#include "engine/base/rng.h"
+#include "engine/base/threads.h"
+#include "engine/model/sample.h"
+
+#define AG_SEARCH_PARALLEL 40000 /* cells below which one thread finds the splits quicker */
+
+/* A leaf that may still be split. */
+typedef struct AgOpenLeaf
+{
+	AgGrownLeaf leaf;
+	AgHist hist;
+	int slot; /* of hist; -1: none */
+	int64_t sum_g, sum_h;
+	double output;
+	uint64_t key;   /* of (seed, tree, path) */
+	uint64_t made;  /* order of making: decides between equal gains */
+	int parent;     /* node that it hangs on, -1: the root */
+	bool is_right;
+	AgSplit split;
+} AgOpenLeaf;
+
+/* A tree in work: what changes while it grows. */
+typedef struct AgGrowing
+{
+	AgGrower *grower;
+	const AgSplitRules *rules;
+	int *heap; /* open leaves with a split, best first */
+	int n_heap;
+	uint64_t n_made;
+} AgGrowing;
+
+AgStatus
+ag_grower_create(const AgContext *ctx, const AgBins *bins, int64_t n_rows, const AgGrowth *growth,
+				 AgGrower *grower)
+{
+	size_t n_leaves = (size_t) growth->max_leaves, n_features = (size_t) bins->n_features;
+	size_t n_threads = (size_t) ag_pool_size(ctx->pool);
+
+	memset(grower, 0, sizeof *grower);
+	grower->ctx = ctx;
+	grower->bins = bins;
+	grower->growth = *growth;
+	AG_TRY(ag_hist_builder_create(ctx, bins, &grower->hists));
+	for (int l = 0; l < 2; l++)
+	{
+		AG_TRY(ag_get(ctx, (size_t) n_rows, sizeof(uint32_t), &grower->lists[l].ids));
+		AG_TRY(ag_get(ctx, (size_t) n_rows, sizeof(uint32_t), &grower->lists[l].grads));
+	}
+	AG_TRY(ag_get(ctx, n_threads, sizeof(AgPartitionScratch), &grower->scratch));
+	AG_TRY(ag_get(ctx, n_leaves, sizeof(AgOpenLeaf), &grower->open));
+	AG_TRY(ag_get(ctx, n_leaves, sizeof(int), &grower->heap));
+	AG_TRY(ag_get_zeroed(ctx, n_leaves + 1, sizeof(int64_t *), &grower->slots));
+	AG_TRY(ag_get(ctx, n_leaves + 1, sizeof(int), &grower->free_slots));
+	AG_TRY(ag_get(ctx, 2 * n_features, sizeof(int), &grower->features));
+	AG_TRY(ag_get(ctx, 2 * n_threads, sizeof(AgSplit), &grower->found));
+	AG_TRY(ag_get(ctx, n_features, 1, &grower->is_used));
+	AG_TRY(ag_get(ctx, n_leaves, sizeof(AgGrownNode), &grower->nodes));
+	AG_TRY(ag_get(ctx, n_leaves, sizeof(AgGrownLeaf), &grower->leaves));
+	grower->slot_cells = grower->hists.layout.n_cells * (n_rows > AG_NARROW_ROWS ? 2 : 1);
+	return AG_OK;
+}
+
+void
+ag_grower_free(const AgContext *ctx, AgGrower *grower)
+{
+	AgMem *mem = ctx->mem;
+
+	ag_hist_builder_free(ctx, &grower->hists);
+	for (int l = 0; l < 2; l++)
+	{
+		ag_mem_free(mem, grower->lists[l].ids);
+		ag_mem_free(mem, grower->lists[l].grads);
+	}
+	for (int s = 0; grower->slots != NULL && s <= grower->growth.max_leaves; s++)
+		ag_mem_free(mem, grower->slots[s]);
+	ag_mem_free(mem, grower->scratch);
+	ag_mem_free(mem, grower->open);
+	ag_mem_free(mem, grower->heap);
+	ag_mem_free(mem, grower->slots);
+	ag_mem_free(mem, grower->free_slots);
+	ag_mem_free(mem, grower->features);
+	ag_mem_free(mem, grower->found);
+	ag_mem_free(mem, grower->is_used);
+	ag_mem_free(mem, grower->nodes);
+	ag_mem_free(mem, grower->leaves);
+	memset(grower, 0, sizeof *grower);
+}
+
+int64_t
+ag_grower_memory(const AgBins *bins, int64_t n_rows, const AgGrowth *growth, int n_threads)
+{
+	int64_t n_cells = 0, n_leaves = growth->max_leaves, most = n_rows;
+	int64_t wide = n_rows > AG_NARROW_ROWS ? 2 : 1;
+
+	for (int f = 0; f < bins->n_features; f++)
+		n_cells += bins->features[f].n_bins + 1;
+	if (n_leaves < most)
+		most = n_leaves;
+	return n_rows * 16 + (most + 1) * n_cells * wide * 8 + n_threads * n_cells * (1 + wide) * 8 +
+		   n_threads * (int64_t) sizeof(AgPartitionScratch) + bins->n_features * 16 +
+		   n_leaves * (int64_t) (sizeof(AgOpenLeaf) + sizeof(AgGrownNode) + sizeof(AgGrownLeaf) + 24);
+}
+
+/* ---- histograms' memory ---- */
+
+static AgStatus
+take_slot(AgGrower *grower, AgOpenLeaf *open)
+{
+	int slot = grower->free_slots[--grower->n_free_slots];
+
+	if (grower->slots[slot] == NULL)
+	{
+		AgStatus status = ag_get(grower->ctx, (size_t) grower->slot_cells, sizeof(int64_t),
+								 &grower->slots[slot]);
+
+		if (status != AG_OK)
+		{
+			grower->n_free_slots++;
+			return status;
+		}
+	}
+	open->slot = slot;
+	open->hist.cells = grower->slots[slot];
+	return AG_OK;
+}
+
+static void
+give_slot(AgGrower *grower, AgOpenLeaf *open)
+{
+	if (open->slot >= 0)
+		grower->free_slots[grower->n_free_slots++] = open->slot;
+	open->slot = -1;
+}
+
+/* ---- which leaf is next ---- */
+
+static bool
+is_before(const AgGrowing *growing, int a, int b)
+{
+	const AgOpenLeaf *left = growing->grower->open + a, *right = growing->grower->open + b;
+
+	if (left->split.gain != right->split.gain)
+		return left->split.gain > right->split.gain;
+	return left->made < right->made;
+}
+
+static void
+heap_push(AgGrowing *growing, int leaf)
+{
+	int *heap = growing->heap;
+	int at = growing->n_heap++;
+
+	while (at > 0 && is_before(growing, leaf, heap[(at - 1) / 2]))
+	{
+		heap[at] = heap[(at - 1) / 2];
+		at = (at - 1) / 2;
+	}
+	heap[at] = leaf;
+}
+
+static int
+heap_pop(AgGrowing *growing)
+{
+	int *heap = growing->heap;
+	int top = heap[0], last = heap[--growing->n_heap], at = 0;
+
+	for (;;)
+	{
+		int child = 2 * at + 1;
+
+		if (child >= growing->n_heap)
+			break;
+		if (child + 1 < growing->n_heap && is_before(growing, heap[child + 1], heap[child]))
+			child++;
+		if (!is_before(growing, heap[child], last))
+			break;
+		heap[at] = heap[child];
+		at = child;
+	}
+	heap[at] = last;
+	return top;
+}
+
+/* ---- finding splits ---- */
+
+static bool
+can_split(const AgGrowing *growing, const AgOpenLeaf *open)
+{
+	const AgSplitRules *rules = growing->rules;
+
+	return (int64_t) open->leaf.depth < growing->grower->growth.max_depth &&
+		   open->leaf.n_rows >= 2 * rules->min_rows && (double) open->sum_h >= 2.0 * rules->min_h &&
+		   open->sum_h > 0;
+}
+
+/* The features that a node may split on: the tree's, or a draw of them. */
+static int
+node_features(const AgGrower *grower, uint64_t key, int *features)
+{
+	int n = 0, n_drawn;
+
+	for (int f = 0; f < grower->bins->n_features; f++)
+		if (grower->is_used[f])
+			features[n++] = f;
+	if (grower->growth.feature_fraction_bynode >= 1.0)
+		return n;
+	n_drawn = ag_sample_size(grower->growth.feature_fraction_bynode, n);
+	ag_sample_front(ag_key(key, UINT64_C(1) << 32), n_drawn, n, features);
+	return n_drawn;
+}
+
+/* Up to two leaves, searched together. */
+typedef struct AgSearchTask
+{
+	AgGrower *grower;
+	const AgSplitRules *rules;
+	AgSplitNode nodes[2];
+	const int *features[2];
+	int n_features[2];
+} AgSearchTask;
+
+static void
+search_task(void *arg, int64_t begin, int64_t end, int thread)
+{
+	AgSearchTask *task = arg;
+	AgGrower *grower = task->grower;
+
+	if (ag_cancelled(grower->ctx))
+		return;
+	for (int64_t i = begin; i < end; i++)
+	{
+		int which = i >= task->n_features[0];
+		int f = task->features[which][which ? i - task->n_features[0] : i];
+
+		ag_split_search(grower->bins, &grower->hists.layout, task->rules, task->nodes + which, f,
+						grower->found + 2 * thread + which);
+	}
+}
+
+/* Finds the best splits of one or two leaves that have their histograms. */
+static AgStatus
+search_leaves(AgGrowing *growing, AgOpenLeaf **leaves, int n_leaves)
+{
+	AgGrower *grower = growing->grower;
+	AgSearchTask task = {.grower = grower, .rules = growing->rules};
+	int n_threads = ag_pool_size(grower->ctx->pool);
+	bool is_small = n_leaves * grower->hists.layout.n_cells < AG_SEARCH_PARALLEL;
+
+	for (int i = 0; i < n_leaves; i++)
+	{
+		AgOpenLeaf *open = leaves[i];
+		int *features = grower->features + i * grower->bins->n_features;
+
+		task.nodes[i] = (AgSplitNode){.hist = &open->hist,
+									  .ids = grower->lists[open->leaf.list].ids + open->leaf.begin,
+									  .n_rows = open->leaf.n_rows,
+									  .sum_g = open->sum_g,
+									  .sum_h = open->sum_h,
+									  .output = open->output,
+									  .key = open->key};
+		task.n_features[i] = node_features(grower, open->key, features);
+		task.features[i] = features;
+	}
+	for (int i = 0; i < 2 * n_threads; i++)
+		grower->found[i] = ag_split_none();
+	ag_pool_run(is_small ? NULL : grower->ctx->pool, task.n_features[0] + task.n_features[1], 4,
+				search_task, &task);
+	for (int i = 0; i < n_leaves; i++)
+	{
+		leaves[i]->split = grower->found[i];
+		for (int t = 1; t < n_threads; t++)
+			if (ag_split_better(grower->found + 2 * t + i, &leaves[i]->split))
+				leaves[i]->split = grower->found[2 * t + i];
+	}
+	return ag_check_cancel(grower->ctx);
+}
+
+static AgRowList
+leaf_list(const AgGrower *grower, const AgGrownLeaf *leaf, int list)
+{
+	return (AgRowList){grower->lists[list].ids + leaf->begin,
+					   grower->lists[list].grads + leaf->begin};
+}
+
+static AgStatus
+build_hist(AgGrower *grower, AgOpenLeaf *open)
+{
+	AgRowList list = leaf_list(grower, &open->leaf, open->leaf.list);
+
+	AG_TRY(take_slot(grower, open));
+	return ag_hist_build(&grower->hists, &list, open->leaf.n_rows, &open->hist);
+}
+
+/*
+ * Histograms and best splits of the two children of a leaf whose histogram is parent's. Gives back the slots
+ * of those that can't be split.
+ */
+static AgStatus
+evaluate_children(AgGrowing *growing, AgOpenLeaf *parent, int left, int right)
+{
+	AgGrower *grower = growing->grower;
+	AgOpenLeaf *a = grower->open + left, *b = grower->open + right;
+	AgOpenLeaf *small = a->leaf.n_rows <= b->leaf.n_rows ? a : b, *large = small == a ? b : a;
+	AgOpenLeaf *both[2];
+	int n = 0;
+
+	if (!can_split(growing, a) && !can_split(growing, b))
+	{
+		give_slot(grower, parent);
+		return AG_OK;
+	}
+	AG_TRY(build_hist(grower, small));
+	if (can_split(growing, large))
+	{
+		ag_hist_subtract(&grower->hists, &parent->hist, &small->hist, large->leaf.n_rows);
+		large->hist = parent->hist;
+		large->slot = parent->slot;
+		both[n++] = large;
+	}
+	else
+		give_slot(grower, parent);
+	if (can_split(growing, small))
+		both[n++] = small;
+	AG_TRY(search_leaves(growing, both, n));
+	for (int i = 0; i < 2; i++)
+	{
+		AgOpenLeaf *open = i == 0 ? a : b;
+
+		if (open->split.feature >= 0)
+			heap_push(growing, (int) (open - grower->open));
+		else
+			give_slot(grower, open);
+	}
+	return AG_OK;
+}
+
+/* ---- splitting ---- */
+
+static void
+hang(AgGrower *grower, const AgOpenLeaf *open, int32_t reference)
+{
+	if (open->parent < 0)
+		return;
+	if (open->is_right)
+		grower->nodes[open->parent].right = reference;
+	else
+		grower->nodes[open->parent].left = reference;
+}
+
+static void
+make_child(AgGrowing *growing, const AgOpenLeaf *parent, int node, bool is_right, int64_t begin,
+		   int64_t n_rows, int at)
+{
+	AgGrower *grower = growing->grower;
+	const AgSplitRules *rules = growing->rules;
+	const AgSplit *split = &parent->split;
+	AgOpenLeaf *open = grower->open + at;
+
+	*open = (AgOpenLeaf){.leaf = {.begin = begin,
+								  .n_rows = n_rows,
+								  .list = 1 - parent->leaf.list,
+								  .parent_output = parent->output,
+								  .has_cat_l2 = split->has_cat_l2,
+								  .depth = parent->leaf.depth + 1},
+						 .slot = -1,
+						 .sum_g = is_right ? parent->sum_g - split->left_g : split->left_g,
+						 .sum_h = is_right ? parent->sum_h - split->left_h : split->left_h,
+						 .key = ag_key(parent->key, is_right),
+						 .made = growing->n_made++,
+						 .parent = node,
+						 .is_right = is_right,
+						 .split = ag_split_none()};
+	open->output = ag_leaf_output(rules, (double) open->sum_g, (double) open->sum_h,
+								  rules->l2 + (split->has_cat_l2 ? rules->cat_l2 : 0.0), n_rows,
+								  parent->output);
+	hang(grower, open, ~at);
+	if (open->leaf.depth > grower->depth)
+		grower->depth = open->leaf.depth;
+}
+
+static AgStatus
+split_leaf(AgGrowing *growing, int at)
+{
+	AgGrower *grower = growing->grower;
+	AgOpenLeaf parent = grower->open[at];
+	AgRowList from = leaf_list(grower, &parent.leaf, parent.leaf.list);
+	AgRowList to = leaf_list(grower, &parent.leaf, 1 - parent.leaf.list);
+	int64_t n_left;
+	int node = grower->n_nodes++, right = grower->n_leaves++;
+
+	AG_TRY(ag_partition(grower->ctx, grower->bins, &parent.split, &from, parent.leaf.n_rows, &to,
+						grower->scratch, &n_left));
+	grower->nodes[node].split = parent.split;
+	hang(grower, &parent, node);
+	make_child(growing, &parent, node, false, parent.leaf.begin, n_left, at);
+	make_child(growing, &parent, node, true, parent.leaf.begin + n_left,
+			   parent.leaf.n_rows - n_left, right);
+	if (grower->n_leaves == grower->growth.max_leaves)
+		return AG_OK;
+	return evaluate_children(growing, &parent, at, right);
+}
+
+static AgStatus
+start_root(AgGrowing *growing, const AgQuantum *quantum, int64_t n_rows, uint64_t key)
+{
+	AgGrower *grower = growing->grower;
+	AgOpenLeaf *root = grower->open;
+
+	*root = (AgOpenLeaf){.leaf = {.n_rows = n_rows},
+						 .slot = -1,
+						 .sum_g = quantum->sum_g,
+						 .sum_h = quantum->sum_h,
+						 .key = key,
+						 .made = growing->n_made++,
+						 .parent = -1,
+						 .split = ag_split_none()};
+	grower->n_leaves = 1;
+	if (grower->growth.max_leaves < 2 || !can_split(growing, root))
+		return AG_OK;
+	AG_TRY(build_hist(grower, root));
+	AG_TRY(search_leaves(growing, &root, 1));
+	if (root->split.feature >= 0)
+		heap_push(growing, 0);
+	return AG_OK;
+}
+
+AgStatus
+ag_grow_tree(AgGrower *grower, const AgSplitRules *rules, const AgQuantum *quantum, int64_t n_rows,
+			 uint64_t key)
+{
+	AgGrowing growing = {.grower = grower, .rules = rules, .heap = grower->heap};
+
+	grower->n_nodes = grower->n_leaves = 0;
+	grower->depth = 0;
+	grower->is_cut_short = false;
+	grower->n_free_slots = 0;
+	for (int s = grower->growth.max_leaves; s >= 0; s--)
+		grower->free_slots[grower->n_free_slots++] = s;
+	AG_TRY(start_root(&growing, quantum, n_rows, key));
+	while (growing.n_heap > 0 && grower->n_leaves < grower->growth.max_leaves)
+	{
+		if (ag_out_of_time(grower->ctx))
+		{
+			grower->is_cut_short = true;
+			break;
+		}
+		AG_TRY(split_leaf(&growing, heap_pop(&growing)));
+	}
+	for (int l = 0; l < grower->n_leaves; l++)
+		grower->leaves[l] = grower->open[l].leaf;
+	return AG_OK;
+}
+
+int
+ag_grown_leaf_of(const AgGrower *grower, int64_t row)
+{
+	int at = grower->n_nodes > 0 ? 0 : ~0;
+
+	while (at >= 0)
+	{
+		const AgGrownNode *node = grower->nodes + at;
+		const uint8_t *column =
+			grower->bins->columns + node->split.feature * grower->bins->column_stride;
+
+		at = ag_split_goes_left(&node->split, column[row]) ? node->left : node->right;
+	}
+	return ~at;
+}

@@ -1,0 +1,87 @@
+/*
+ * grow.h - growing one tree.
+ *
+ * Leaf-wise: of all leaves the one with the highest gain is split next, the earlier-made one of equals. What is
+ * kept is exactly that order, whatever was computed when. Nodes are numbered in the order of
+ * their splits, so a child always lies behind its parent.
+ */
+#ifndef AG_GROW_H
+#define AG_GROW_H
+
+#include "engine/base/context.h"
+#include "engine/data/bins.h"
+#include "engine/model/gbm.h"
+#include "engine/model/histogram.h"
+#include "engine/model/partition.h"
+#include "engine/model/quantise.h"
+#include "engine/model/split.h"
+
+/* A split of a grown tree; children are node numbers, or ~leaf number. */
+typedef struct AgGrownNode
+{
+	AgSplit split;
+	int32_t left, right;
+} AgGrownNode;
+
+/* A leaf of a grown tree and its rows. */
+typedef struct AgGrownLeaf
+{
+	int64_t begin, n_rows; /* its part of lists[list] */
+	int list;
+	double parent_output; /* quantised units; path_smooth pulls towards it */
+	bool has_cat_l2;
+	uint32_t depth;
+} AgGrownLeaf;
+
+/* The limits of one family's growth. */
+typedef struct AgGrowth
+{
+	int max_leaves;
+	int max_depth; /* INT_MAX: none */
+	double feature_fraction_bynode;
+} AgGrowth;
+
+/* Grows trees one after the other on the same bins. All memory is taken at creation or kept between trees. */
+typedef struct AgGrower
+{
+	const AgContext *ctx;
+	const AgBins *bins;
+	AgGrowth growth;
+	AgHistBuilder hists;
+	AgRowList lists[2]; /* the tree's rows start in lists[0]; each level moves them to the other */
+	AgPartitionScratch *scratch;
+	struct AgOpenLeaf *open; /* [max_leaves] */
+	int *heap;               /* [max_leaves] */
+	int64_t **slots;         /* [max_leaves + 1] histograms, made as they are needed */
+	int64_t slot_cells;
+	int *free_slots;
+	int n_free_slots;
+	int *features;  /* [2][n_features] two nodes' candidates */
+	AgSplit *found; /* [n_threads][2] */
+	/* the tree in work, and the result */
+	uint8_t *is_used; /* [n_features] the tree's features */
+	AgGrownNode *nodes;
+	AgGrownLeaf *leaves;
+	int n_nodes, n_leaves;
+	uint32_t depth;
+	bool is_cut_short; /* the deadline passed before it was fully grown */
+} AgGrower;
+
+/* Room for trees on up to n_rows rows. The grower may be freed whatever this returns. */
+AgStatus ag_grower_create(const AgContext *ctx, const AgBins *bins, int64_t n_rows,
+						  const AgGrowth *growth, AgGrower *grower);
+void ag_grower_free(const AgContext *ctx, AgGrower *grower);
+/* Upper estimate of what ag_grower_create and growing take. */
+int64_t ag_grower_memory(const AgBins *bins, int64_t n_rows, const AgGrowth *growth, int n_threads);
+
+/*
+ * Grows a tree on the n_rows rows of lists[0]. The caller has set is_used. key: of (seed, tree). Result in
+ * nodes and leaves, valid until the next tree; a tree without a split has one leaf.
+ */
+AgStatus ag_grow_tree(AgGrower *grower, const AgSplitRules *rules, const AgQuantum *quantum,
+					  int64_t n_rows, uint64_t key);
+
+/* The leaf that a row of the bins falls into. */
+int ag_grown_leaf_of(const AgGrower *grower, int64_t row);
+
+#endif

@@ -1,0 +1,271 @@
+/*
+ * histogram.c - building, subtracting and reading histograms.
+ *
+ * Rows are read from the row-major copy: one or two cache lines a row, then one addition a feature.
+ * Large nodes are cut into chunks of rows; each thread adds into its own narrow table and empties it
+ * into its own wide one before it could overflow; at the end the tables are added up, feature by feature.
+ */
+#include "engine/model/histogram.h"
+
+#include <string.h>
+
+#include "engine/base/threads.h"
+
+#define AG_HIST_CHUNK 4096          /* rows a task */
+#define AG_HIST_PARALLEL_CELLS 300000 /* updates below which one thread is quicker */
+#define AG_HIST_AHEAD 16            /* rows fetched ahead of their use */
+
+/* One thread's tables. narrow holds n_narrow rows not yet in wide. */
+typedef struct AgHistScratch
+{
+	int64_t *narrow; /* [n_cells]; NULL until the thread is needed */
+	int64_t *wide;   /* [2 * n_cells] */
+	int64_t n_narrow;
+	bool has_narrow; /* narrow holds something that counts */
+	bool has_wide;
+} AgHistScratch;
+
+AgStatus
+ag_hist_builder_create(const AgContext *ctx, const AgBins *bins, AgHistBuilder *builder)
+{
+	AgHistLayout *layout = &builder->layout;
+
+	memset(builder, 0, sizeof *builder);
+	builder->ctx = ctx;
+	builder->bins = bins;
+	layout->n_features = bins->n_features;
+	AG_TRY(ag_get(ctx, (size_t) bins->n_features + 1, sizeof(uint32_t), &layout->offset));
+	for (int f = 0; f < bins->n_features; f++)
+	{
+		layout->offset[f] = (uint32_t) layout->n_cells;
+		layout->n_cells += bins->features[f].n_bins + 1;
+	}
+	layout->offset[bins->n_features] = (uint32_t) layout->n_cells;
+	builder->n_threads = ag_pool_size(ctx->pool);
+	return ag_get_zeroed(ctx, (size_t) builder->n_threads, sizeof(AgHistScratch),
+						 &builder->scratch);
+}
+
+void
+ag_hist_builder_free(const AgContext *ctx, AgHistBuilder *builder)
+{
+	for (int t = 0; builder->scratch != NULL && t < builder->n_threads; t++)
+	{
+		ag_mem_free(ctx->mem, builder->scratch[t].narrow);
+		ag_mem_free(ctx->mem, builder->scratch[t].wide);
+	}
+	ag_mem_free(ctx->mem, builder->scratch);
+	ag_mem_free(ctx->mem, builder->layout.offset);
+	memset(builder, 0, sizeof *builder);
+}
+
+/* int16:uint16 to int32:uint32. The low half is never negative, so no borrow passes between them. */
+static inline int64_t
+widen(uint32_t packed)
+{
+	return (int64_t) ((uint64_t) (int64_t) ag_packed_g(packed) << 32) + ag_packed_h(packed);
+}
+
+/* The inner loop: adds listed rows [begin, end) into a narrow table. */
+static void
+add_rows(const AgBins *bins, const AgHistLayout *layout, const AgRowList *list, int64_t begin,
+		 int64_t end, int64_t *cells)
+{
+	const uint32_t *offset = layout->offset;
+	int n_features = layout->n_features;
+	int64_t ahead_end = end - AG_HIST_AHEAD;
+
+	for (int64_t i = begin; i < end; i++)
+	{
+		const uint8_t *row = bins->rows + (int64_t) list->ids[i] * bins->row_stride;
+		int64_t value = widen(list->grads[i]);
+
+		if (i < ahead_end)
+			__builtin_prefetch(bins->rows +
+							   (int64_t) list->ids[i + AG_HIST_AHEAD] * bins->row_stride);
+		for (int f = 0; f < n_features; f++)
+			cells[offset[f] + row[f]] += value;
+	}
+}
+
+static void
+clear(int64_t *cells, int64_t n)
+{
+	memset(cells, 0, (size_t) n * sizeof *cells);
+}
+
+/* Adds a narrow table's cells [begin, end) to a wide one. */
+static void
+widen_into(const int64_t *narrow, int64_t begin, int64_t end, int64_t n_cells, int64_t *wide)
+{
+	for (int64_t c = begin; c < end; c++)
+	{
+		wide[c] += narrow[c] >> 32;
+		wide[n_cells + c] += (int64_t) (uint32_t) narrow[c];
+	}
+}
+
+typedef struct AgHistTask
+{
+	AgHistBuilder *builder;
+	const AgRowList *list;
+	AgHist *hist;
+} AgHistTask;
+
+static void
+build_task(void *arg, int64_t begin, int64_t end, int thread)
+{
+	AgHistTask *task = arg;
+	AgHistBuilder *builder = task->builder;
+	AgHistScratch *scratch = builder->scratch + thread;
+	int64_t n_cells = builder->layout.n_cells;
+
+	if (ag_cancelled(builder->ctx))
+		return;
+	if (scratch->n_narrow + (end - begin) > AG_NARROW_ROWS)
+	{
+		if (!scratch->has_wide)
+			clear(scratch->wide, 2 * n_cells);
+		widen_into(scratch->narrow, 0, n_cells, n_cells, scratch->wide);
+		scratch->has_wide = true;
+		scratch->has_narrow = false;
+		scratch->n_narrow = 0;
+	}
+	if (!scratch->has_narrow)
+		clear(scratch->narrow, n_cells);
+	scratch->has_narrow = true;
+	scratch->n_narrow += end - begin;
+	add_rows(builder->bins, &builder->layout, task->list, begin, end, scratch->narrow);
+}
+
+/* Adds the threads' tables up, cells [begin, end). */
+static void
+merge_task(void *arg, int64_t begin, int64_t end, int thread)
+{
+	AgHistTask *task = arg;
+	AgHistBuilder *builder = task->builder;
+	int64_t n_cells = builder->layout.n_cells;
+	int64_t *cells = task->hist->cells;
+	size_t n_bytes = (size_t) (end - begin) * sizeof *cells;
+
+	(void) thread;
+	memset(cells + begin, 0, n_bytes);
+	if (task->hist->is_wide)
+		memset(cells + n_cells + begin, 0, n_bytes);
+	for (int t = 0; t < builder->n_threads; t++)
+	{
+		const AgHistScratch *scratch = builder->scratch + t;
+
+		if (scratch->has_wide)
+			for (int64_t c = begin; c < end; c++)
+			{
+				cells[c] += scratch->wide[c];
+				cells[n_cells + c] += scratch->wide[n_cells + c];
+			}
+		if (scratch->has_narrow && task->hist->is_wide)
+			widen_into(scratch->narrow, begin, end, n_cells, cells);
+		else if (scratch->has_narrow)
+			for (int64_t c = begin; c < end; c++)
+				cells[c] += scratch->narrow[c];
+	}
+}
+
+static AgStatus
+take_scratch(AgHistBuilder *builder, bool is_wide)
+{
+	size_t n_cells = (size_t) builder->layout.n_cells;
+
+	for (int t = 0; t < builder->n_threads; t++)
+	{
+		AgHistScratch *scratch = builder->scratch + t;
+
+		if (scratch->narrow == NULL)
+			AG_TRY(ag_get(builder->ctx, n_cells, sizeof(int64_t), &scratch->narrow));
+		if (is_wide && scratch->wide == NULL)
+			AG_TRY(ag_get(builder->ctx, 2 * n_cells, sizeof(int64_t), &scratch->wide));
+		scratch->has_narrow = scratch->has_wide = false;
+		scratch->n_narrow = 0;
+	}
+	return AG_OK;
+}
+
+AgStatus
+ag_hist_build(AgHistBuilder *builder, const AgRowList *list, int64_t n_rows, AgHist *hist)
+{
+	AgHistTask task = {builder, list, hist};
+	int64_t n_cells = builder->layout.n_cells;
+	bool is_small = n_rows * builder->layout.n_features < AG_HIST_PARALLEL_CELLS ||
+					builder->n_threads == 1;
+
+	hist->is_wide = n_rows > AG_NARROW_ROWS;
+	if (is_small && !hist->is_wide)
+	{
+		clear(hist->cells, n_cells);
+		for (int64_t at = 0; at < n_rows && !ag_cancelled(builder->ctx); at += AG_HIST_CHUNK)
+			add_rows(builder->bins, &builder->layout, list, at,
+					 at + AG_HIST_CHUNK < n_rows ? at + AG_HIST_CHUNK : n_rows, hist->cells);
+		return ag_check_cancel(builder->ctx);
+	}
+	AG_TRY(take_scratch(builder, hist->is_wide));
+	ag_pool_run(builder->ctx->pool, n_rows, AG_HIST_CHUNK, build_task, &task);
+	ag_pool_run(builder->ctx->pool, n_cells, 2048, merge_task, &task);
+	return ag_check_cancel(builder->ctx);
+}
+
+/*
+ * In place. A wide parent whose rest has become small is made narrow on the way: cell c
+ * is written only after the cells that it is made of were read.
+ */
+void
+ag_hist_subtract(const AgHistBuilder *builder, AgHist *parent, const AgHist *child, int64_t n_rows)
+{
+	int64_t n_cells = builder->layout.n_cells;
+	int64_t *g = parent->cells, *h = parent->cells + n_cells;
+	const int64_t *other = child->cells;
+
+	if (!parent->is_wide)
+	{
+		for (int64_t c = 0; c < n_cells; c++)
+			g[c] -= other[c];
+		return;
+	}
+	for (int64_t c = 0; c < n_cells; c++)
+	{
+		g[c] -= child->is_wide ? other[c] : other[c] >> 32;
+		h[c] -= child->is_wide ? other[n_cells + c] : (int64_t) (uint32_t) other[c];
+	}
+	if (n_rows > AG_NARROW_ROWS)
+		return;
+	for (int64_t c = 0; c < n_cells; c++)
+		g[c] = (int64_t) ((uint64_t) g[c] << 32) + h[c];
+	parent->is_wide = false;
+}
+
+void
+ag_hist_load(const AgHistLayout *layout, const AgHist *hist, int f, int64_t *g, int64_t *h)
+{
+	int n = (int) (layout->offset[f + 1] - layout->offset[f]);
+	const int64_t *cells = hist->cells + layout->offset[f];
+
+	if (hist->is_wide)
+	{
+		memcpy(g, cells, (size_t) n * sizeof *g);
+		memcpy(h, cells + layout->n_cells, (size_t) n * sizeof *h);
+		return;
+	}
+	for (int b = 0; b < n; b++)
+	{
+		g[b] = cells[b] >> 32;
+		h[b] = (int64_t) (uint32_t) cells[b];
+	}
+}
+
+void
+ag_hist_count(const AgBins *bins, int f, const uint32_t *ids, int64_t n_rows, uint32_t *counts)
+{
+	const uint8_t *column = bins->columns + f * bins->column_stride;
+
+	memset(counts, 0, AG_HIST_BINS * sizeof *counts);
+	for (int64_t i = 0; i < n_rows; i++)
+		counts[column[ids[i]]]++;
+}

@@ -1,0 +1,64 @@
+/*
+ * histogram.h - sums of quantised gradients by feature and bin.
+ *
+ * A cell is one int64: the gradient's sum in the high half, the hessian's in the low half, so that an update is
+ * one addition. That is exact up to AG_NARROW_ROWS rows. A node with more rows has a wide histogram: one
+ * int64 array of gradients and one of hessians behind it. Integers: any order of adding gives the same bytes.
+ */
+#ifndef AG_HISTOGRAM_H
+#define AG_HISTOGRAM_H
+
+#include "engine/base/context.h"
+#include "engine/data/bins.h"
+#include "engine/model/quantise.h"
+
+/* 65536 rows of |g| <= 32767 stay within int32, of h <= 32767 within uint32. */
+#define AG_NARROW_ROWS 65536
+#define AG_HIST_BINS 256 /* room for the bins of one feature */
+
+/* Where each feature's cells lie: offset[f] .. offset[f] + n_bins (bin 0, missing, comes first). */
+typedef struct AgHistLayout
+{
+	int n_features;
+	uint32_t *offset; /* [n_features + 1] */
+	int64_t n_cells;
+} AgHistLayout;
+
+typedef struct AgHist
+{
+	int64_t *cells; /* room for a wide one: 2 * n_cells */
+	bool is_wide;
+} AgHist;
+
+/* Builds histograms; owns each thread's private tables. One build at a time. */
+typedef struct AgHistBuilder
+{
+	const AgContext *ctx;
+	const AgBins *bins; /* with rows */
+	AgHistLayout layout;
+	int n_threads;
+	struct AgHistScratch *scratch; /* [n_threads] */
+} AgHistBuilder;
+
+AgStatus ag_hist_builder_create(const AgContext *ctx, const AgBins *bins, AgHistBuilder *builder);
+/* Safe on a builder that is all zero or whose creation failed. */
+void ag_hist_builder_free(const AgContext *ctx, AgHistBuilder *builder);
+
+/*
+ * The histogram of n_rows listed rows, on the pool when it is worth it. AG_ERR_MEMORY when private tables
+ * can't be had; AG_ERR_CANCELLED.
+ */
+AgStatus ag_hist_build(AgHistBuilder *builder, const AgRowList *list, int64_t n_rows, AgHist *hist);
+
+/* parent -= child: what is left is the histogram of the n_rows rows of the other child. */
+void ag_hist_subtract(const AgHistBuilder *builder, AgHist *parent, const AgHist *child,
+					  int64_t n_rows);
+
+/* Feature f's sums by bin: g[n_bins + 1], h[n_bins + 1]. */
+void ag_hist_load(const AgHistLayout *layout, const AgHist *hist, int f, int64_t *g, int64_t *h);
+
+/* How many of the listed rows fall into each bin of feature f: counts[AG_HIST_BINS]. */
+void ag_hist_count(const AgBins *bins, int f, const uint32_t *ids, int64_t n_rows,
+				   uint32_t *counts);
+
+#endif

@@ -1,0 +1,386 @@
+/*
+ * objective.c - squared error, binary and multiclass log-loss.
+ *
+ * Whatever touches a gradient is plain double arithmetic and maths.h, so that the bytes are the same on
+ * every machine. First scores are sums over the train rows in their order, on one thread.
+ */
+#include "engine/model/objective.h"
+
+#include <string.h>
+
+#include "engine/base/maths.h"
+#include "engine/base/threads.h"
+
+#define AG_LOSS_CHUNK 8192
+#define AG_WEIGHT_MAX 1e30 /* a heavier row still has gradients that fit a float */
+#define AG_PRIOR_MIN 1e-15 /* a class that no train row has still gets a finite score */
+
+static inline double
+row_weight(const AgTrainData *data, uint32_t row)
+{
+	if (data->weight == NULL)
+		return 1.0;
+	return data->weight[row] < AG_WEIGHT_MAX ? data->weight[row] : AG_WEIGHT_MAX;
+}
+
+/* The sum of weights, or 0 when the weights can't weigh: then the caller counts rows alike. */
+static double
+total_weight(const AgTrainData *data)
+{
+	double sum = 0.0;
+
+	for (int64_t i = 0; i < data->n_train; i++)
+		sum += row_weight(data, data->train_rows[i]);
+	return sum > 0.0 && sum <= 1e300 ? sum : 0.0;
+}
+
+/*
+ * The weighted mean as a running one: no sum of labels that could overflow. The unit is the power of
+ * two above the largest distance to the mean.
+ */
+static void
+squared_base(AgLoss *loss, double *base)
+{
+	const AgTrainData *data = loss->data;
+	double total = total_weight(data);
+	double mean = 0.0, seen = 0.0, widest = 0.0;
+	int exponent;
+
+	for (int64_t i = 0; i < data->n_train; i++)
+	{
+		uint32_t row = data->train_rows[i];
+		double weight = total > 0.0 ? row_weight(data, row) : 1.0;
+
+		seen += weight;
+		if (seen > 0.0)
+			mean += (data->target[row] * 0.5 - mean * 0.5) * (weight / seen) * 2.0;
+	}
+	for (int64_t i = 0; i < data->n_train; i++)
+	{
+		double distance = fabs(data->target[data->train_rows[i]] * 0.5 - mean * 0.5);
+
+		if (distance > widest)
+			widest = distance;
+	}
+	base[0] = mean;
+	if (widest == 0.0)
+		return;
+	frexp(widest, &exponent);
+	exponent += 1;
+	if (exponent > 1022)
+		exponent = 1022;
+	if (exponent < -1021)
+		exponent = -1021;
+	loss->unit = ag_pow2i(exponent);
+}
+
+static void
+squared_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
+{
+	const AgTrainData *data = loss->data;
+	double per_unit = 1.0 / loss->unit;
+
+	(void) output;
+	for (int64_t i = begin; i < end; i++)
+	{
+		uint32_t row = data->train_rows[i];
+		double weight = row_weight(data, row);
+
+		loss->g[row] =
+			(float) ((loss->scores[row] * per_unit - data->target[row] * per_unit) * weight);
+		loss->h[row] = (float) weight;
+	}
+}
+
+static double
+clipped_prior(double part, double total)
+{
+	double p = total > 0.0 ? part / total : 0.0;
+
+	if (!(p > AG_PRIOR_MIN))
+		return AG_PRIOR_MIN;
+	return p < 1.0 - AG_PRIOR_MIN ? p : 1.0 - AG_PRIOR_MIN;
+}
+
+/* Weighted class sizes; sums[n_classes]. Returns their total. */
+static double
+class_sums(const AgTrainData *data, double *sums)
+{
+	bool is_weighted = total_weight(data) > 0.0;
+	double total = 0.0;
+
+	for (int64_t i = 0; i < data->n_train; i++)
+	{
+		uint32_t row = data->train_rows[i];
+		double weight = is_weighted ? row_weight(data, row) : 1.0;
+
+		sums[data->class_of[row]] += weight;
+		total += weight;
+	}
+	return total;
+}
+
+static void
+logistic_base(AgLoss *loss, double *base)
+{
+	double sums[2] = {0.0, 0.0};
+	double total = class_sums(loss->data, sums);
+	double p = clipped_prior(sums[1], total);
+
+	base[0] = ag_ln(p / (1.0 - p));
+}
+
+static void
+logistic_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
+{
+	const AgTrainData *data = loss->data;
+
+	(void) output;
+	for (int64_t i = begin; i < end; i++)
+	{
+		uint32_t row = data->train_rows[i];
+		double weight = row_weight(data, row);
+		double p = ag_sigmoid(loss->scores[row]);
+		double y = data->class_of[row] == 1 ? 1.0 : 0.0;
+
+		loss->g[row] = (float) ((p - y) * weight);
+		loss->h[row] = (float) (p * (1.0 - p) * weight);
+	}
+}
+
+static void
+softmax_base(AgLoss *loss, double *base)
+{
+	double total;
+
+	for (int k = 0; k < loss->n_outputs; k++)
+		base[k] = 0.0;
+	total = class_sums(loss->data, base);
+	for (int k = 0; k < loss->n_outputs; k++)
+		base[k] = ag_ln(clipped_prior(base[k], total));
+}
+
+/*
+ * ln of the sum of exponentials, once a row and round: a class's tree changes only its own
+ * score, so every class of the round can use it, and no n x K matrix of gradients is kept.
+ */
+static void
+softmax_begin_round(const AgLoss *loss, int64_t begin, int64_t end)
+{
+	const AgTrainData *data = loss->data;
+
+	for (int64_t i = begin; i < end; i++)
+	{
+		const double *score = loss->scores + data->train_rows[i];
+		double highest = score[0], sum = 0.0;
+
+		for (int k = 1; k < loss->n_outputs; k++)
+			if (score[k * loss->n_rows] > highest)
+				highest = score[k * loss->n_rows];
+		for (int k = 0; k < loss->n_outputs; k++)
+			sum += ag_exp(score[k * loss->n_rows] - highest);
+		loss->shared[data->train_rows[i]] = highest + ag_ln(sum);
+	}
+}
+
+/*
+ * The diagonal hessian p(1-p), times K/(K-1): the correction for the redundant K-th score
+ * (Friedman, Hastie, Tibshirani 2000, "Additive logistic regression", section 5).
+ */
+static void
+softmax_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
+{
+	const AgTrainData *data = loss->data;
+	const double *scores = loss->scores + output * loss->n_rows;
+	double factor =
+		loss->n_outputs > 1 ? (double) loss->n_outputs / (loss->n_outputs - 1) : 1.0;
+
+	for (int64_t i = begin; i < end; i++)
+	{
+		uint32_t row = data->train_rows[i];
+		double weight = row_weight(data, row);
+		double p = ag_exp(scores[row] - loss->shared[row]);
+		double y = data->class_of[row] == output ? 1.0 : 0.0;
+
+		if (p > 1.0)
+			p = 1.0;
+		loss->g[row] = (float) ((p - y) * weight);
+		loss->h[row] = (float) (factor * (p * (1.0 - p)) * weight);
+	}
+}
+
+static const AgObjective squared = {
+	.name = "squared error",
+	.link = AG_LINK_IDENTITY,
+	.has_const_hessian = true,
+	.base = squared_base,
+	.gradients = squared_gradients,
+};
+
+static const AgObjective logistic = {
+	.name = "binary log-loss",
+	.link = AG_LINK_SIGMOID,
+	.base = logistic_base,
+	.gradients = logistic_gradients,
+};
+
+static const AgObjective softmax = {
+	.name = "multiclass log-loss",
+	.link = AG_LINK_SOFTMAX,
+	.is_per_class = true,
+	.base = softmax_base,
+	.begin_round = softmax_begin_round,
+	.gradients = softmax_gradients,
+};
+
+const AgObjective *
+ag_objective_of(AgProblem problem)
+{
+	switch (problem)
+	{
+		case AG_PROBLEM_REGRESSION:
+			return &squared;
+		case AG_PROBLEM_BINARY:
+			return &logistic;
+		case AG_PROBLEM_MULTICLASS:
+			return &softmax;
+		default:
+			return NULL;
+	}
+}
+
+static void
+fill_scores(void *arg, int64_t begin, int64_t end, int thread)
+{
+	AgLoss *loss = arg;
+
+	(void) thread;
+	for (int k = 0; k < loss->n_outputs; k++)
+		for (int64_t row = begin; row < end; row++)
+			loss->scores[k * loss->n_rows + row] = loss->base[k];
+}
+
+AgStatus
+ag_loss_create(const AgContext *ctx, const AgTrainData *data, AgLoss *loss)
+{
+	const AgObjective *objective = ag_objective_of(data->problem);
+	int64_t n_rows = data->bins->n_rows;
+
+	memset(loss, 0, sizeof *loss);
+	if (objective == NULL)
+		return ag_error_set(ctx->error, AG_ERR_UNSUPPORTED,
+							"boosted trees have no objective for problem type \"%s\"",
+							ag_problem_name(data->problem));
+	loss->objective = objective;
+	loss->data = data;
+	loss->n_rows = n_rows;
+	loss->n_outputs = objective->is_per_class ? data->n_classes : 1;
+	loss->unit = 1.0;
+	AG_TRY(ag_get_zeroed(ctx, (size_t) loss->n_outputs, sizeof(double), &loss->base));
+	AG_TRY(ag_get(ctx, (size_t) loss->n_outputs * (size_t) n_rows, sizeof(double), &loss->scores));
+	if (objective->begin_round != NULL)
+		AG_TRY(ag_get(ctx, (size_t) n_rows, sizeof(double), &loss->shared));
+	AG_TRY(ag_get(ctx, (size_t) n_rows, sizeof(float), &loss->g));
+	AG_TRY(ag_get(ctx, (size_t) n_rows, sizeof(float), &loss->h));
+	objective->base(loss, loss->base);
+	ag_pool_run(ctx->pool, n_rows, AG_LOSS_CHUNK, fill_scores, loss);
+	return AG_OK;
+}
+
+void
+ag_loss_free(const AgContext *ctx, AgLoss *loss)
+{
+	ag_mem_free(ctx->mem, loss->base);
+	ag_mem_free(ctx->mem, loss->scores);
+	ag_mem_free(ctx->mem, loss->shared);
+	ag_mem_free(ctx->mem, loss->g);
+	ag_mem_free(ctx->mem, loss->h);
+	memset(loss, 0, sizeof *loss);
+}
+
+int64_t
+ag_loss_memory(const AgTrainData *data)
+{
+	int64_t n_rows = data->bins->n_rows;
+	bool is_multiclass = data->problem == AG_PROBLEM_MULTICLASS;
+
+	return n_rows * (8 * (int64_t) (is_multiclass ? data->n_classes + 1 : 1) + 8);
+}
+
+typedef struct AgLossTask
+{
+	const AgContext *ctx;
+	const AgLoss *loss;
+	int output;
+	_Atomic uint32_t max_g; /* bits of a float >= 0: they order as the floats do */
+	_Atomic uint32_t max_h;
+} AgLossTask;
+
+static void
+begin_round_task(void *arg, int64_t begin, int64_t end, int thread)
+{
+	AgLossTask *task = arg;
+
+	(void) thread;
+	if (!ag_cancelled(task->ctx))
+		task->loss->objective->begin_round(task->loss, begin, end);
+}
+
+AgStatus
+ag_loss_begin_round(const AgContext *ctx, const AgLoss *loss)
+{
+	AgLossTask task = {.ctx = ctx, .loss = loss};
+	int64_t chunk = AG_LOSS_CHUNK / loss->n_outputs;
+
+	if (loss->objective->begin_round == NULL)
+		return AG_OK;
+	ag_pool_run(ctx->pool, loss->data->n_train, chunk < 64 ? 64 : chunk, begin_round_task, &task);
+	return ag_check_cancel(ctx);
+}
+
+static void
+raise_to(_Atomic uint32_t *highest, float value)
+{
+	uint32_t bits, seen = atomic_load_explicit(highest, memory_order_relaxed);
+
+	memcpy(&bits, &value, sizeof bits);
+	while (seen < bits && !atomic_compare_exchange_weak(highest, &seen, bits))
+		;
+}
+
+static void
+gradients_task(void *arg, int64_t begin, int64_t end, int thread)
+{
+	AgLossTask *task = arg;
+	const AgLoss *loss = task->loss;
+	float max_g = 0.0f, max_h = 0.0f;
+
+	(void) thread;
+	if (ag_cancelled(task->ctx))
+		return;
+	loss->objective->gradients(loss, task->output, begin, end);
+	for (int64_t i = begin; i < end; i++)
+	{
+		uint32_t row = loss->data->train_rows[i];
+		float g = fabsf(loss->g[row]);
+
+		max_g = g > max_g ? g : max_g;
+		max_h = loss->h[row] > max_h ? loss->h[row] : max_h;
+	}
+	raise_to(&task->max_g, max_g);
+	raise_to(&task->max_h, max_h);
+}
+
+AgStatus
+ag_loss_gradients(const AgContext *ctx, const AgLoss *loss, int output, AgGradientRange *range)
+{
+	AgLossTask task = {.ctx = ctx, .loss = loss, .output = output};
+	uint32_t max_g, max_h;
+
+	ag_pool_run(ctx->pool, loss->data->n_train, AG_LOSS_CHUNK, gradients_task, &task);
+	max_g = atomic_load(&task.max_g);
+	max_h = atomic_load(&task.max_h);
+	memcpy(&range->max_g, &max_g, sizeof max_g);
+	memcpy(&range->max_h, &max_h, sizeof max_h);
+	return ag_check_cancel(ctx);
+}

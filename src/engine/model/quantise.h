@@ -1,0 +1,52 @@
+/*
+ * quantise.h - gradients as small integers, and the row lists that trees grow on.
+ *
+ * A gradient and a hessian become 16 bits each, packed in one word that travels with the row's id through
+ * the partitions. Rounding is stochastic (Shi et al. 2022, "Quantized training of gradient boosting
+ * decision trees"): unbiased sums, with random bits that depend on (key, row) alone.
+ */
+#ifndef AG_QUANTISE_H
+#define AG_QUANTISE_H
+
+#include "engine/base/context.h"
+#include "engine/model/objective.h"
+
+#define AG_QUANTUM_MAX 32767 /* the largest absolute quantised gradient, and hessian */
+
+/* A row in a list: its id and its packed gradient, as two parallel arrays. */
+typedef struct AgRowList
+{
+	uint32_t *ids;
+	uint32_t *grads; /* gradient << 16 | hessian: int16 and uint16 */
+} AgRowList;
+
+static inline int32_t
+ag_packed_g(uint32_t packed)
+{
+	return (int32_t) packed >> 16;
+}
+
+static inline uint32_t
+ag_packed_h(uint32_t packed)
+{
+	return packed & 0xffffu;
+}
+
+/* What the integers of one tree mean. */
+typedef struct AgQuantum
+{
+	double g; /* gradient of one step, in the loss's units; 0 when all gradients are 0 */
+	double h; /* hessian of one step */
+	uint32_t min_h, max_h; /* the least and greatest quantised hessian of a listed row */
+	int64_t sum_g, sum_h;  /* over the listed rows */
+} AgQuantum;
+
+/*
+ * Fills list with rows[n_rows] and their quantised gradients out of loss->g and loss->h. n_threads is
+ * the pool's size. A hessian above 0 never becomes 0, and equal hessians all become 1.
+ */
+AgStatus ag_quantise(const AgContext *ctx, const AgLoss *loss, const AgGradientRange *range,
+					 uint64_t key, const uint32_t *rows, int64_t n_rows, AgRowList *list,
+					 AgQuantum *quantum);
+
+#endif

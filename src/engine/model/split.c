@@ -1,0 +1,319 @@
+/*
+ * split.c - gains, leaf values, and the search over the cuts of a numeric feature.
+ *
+ * Histograms hold no counts. A child's number of rows lies between sum_h / max_h_row and sum_h / min_h_row; where
+ * that leaves min_rows undecided and the cut could win, the feature's rows are counted, so the limit
+ * is exact and the counting rare.
+ */
+#include "engine/model/split.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/base/rng.h"
+
+/* A cut must beat the unsplit node by more than the rounding of the two scores. */
+#define AG_SCORE_ROUNDING 1e-12
+
+void
+ag_split_rules_init(AgSplitRules *rules, const AgGbmParams *params, const AgQuantum *quantum,
+					double unit)
+{
+	double g = quantum->g * unit;
+
+	memset(rules, 0, sizeof *rules);
+	rules->l1 = g > 0.0 ? params->lambda_l1 / g : 0.0;
+	rules->l2 = params->lambda_l2 / quantum->h;
+	rules->cat_l2 = params->cat_l2 / quantum->h;
+	rules->max_step = g > 0.0 ? params->max_delta_step * (quantum->h / g) : 0.0;
+	rules->path_smooth = params->path_smooth;
+	rules->min_gain = g > 0.0 ? params->min_gain_to_split / g * (quantum->h / g) : 0.0;
+	rules->min_h = params->min_sum_hessian_in_leaf / quantum->h;
+	rules->min_rows = params->min_data_in_leaf > 1 ? params->min_data_in_leaf : 1;
+	rules->is_plain =
+		!(params->lambda_l1 > 0.0 || params->max_delta_step > 0.0 || params->path_smooth > 0.0);
+	rules->has_random_cut = params->extra_trees;
+	rules->min_h_row = quantum->min_h;
+	rules->max_h_row = quantum->max_h;
+	rules->cat_smooth = params->cat_smooth;
+	rules->cat_smooth_h = params->cat_smooth / quantum->h;
+	rules->max_cat_threshold = params->max_cat_threshold;
+	rules->max_cat_to_onehot = params->max_cat_to_onehot;
+	rules->min_rows_per_group = params->min_data_per_group;
+}
+
+static inline double
+soften(double g, double l1)
+{
+	double size = fabs(g) - l1;
+
+	if (!(size > 0.0))
+		return 0.0;
+	return g < 0.0 ? -size : size;
+}
+
+double
+ag_leaf_output(const AgSplitRules *rules, double g, double h, double l2, int64_t n_rows,
+			   double parent_output)
+{
+	double output, share;
+
+	if (!(h + l2 > 0.0))
+		return 0.0;
+	output = -soften(g, rules->l1) / (h + l2);
+	if (rules->max_step > 0.0 && fabs(output) > rules->max_step)
+		output = output < 0.0 ? -rules->max_step : rules->max_step;
+	if (!(rules->path_smooth > 0.0))
+		return output;
+	share = (double) n_rows / rules->path_smooth;
+	return output * share / (share + 1.0) + parent_output / (share + 1.0);
+}
+
+/* How much a leaf lowers the loss (times two), at the value it would get. */
+static double
+leaf_score(const AgSplitRules *rules, double g, double h, double l2, int64_t n_rows,
+		   double parent_output)
+{
+	double soft = soften(g, rules->l1);
+	double output;
+
+	if (!(rules->max_step > 0.0 || rules->path_smooth > 0.0))
+		return soft * soft / (h + l2);
+	output = ag_leaf_output(rules, g, h, l2, n_rows, parent_output);
+	return -(2.0 * soft * output + (h + l2) * output * output);
+}
+
+double
+ag_split_score(const AgSplitRules *rules, const AgSplitNode *node, double l2, int64_t left_g,
+			   int64_t left_h, int64_t left_rows)
+{
+	double gl = (double) left_g, gr = (double) (node->sum_g - left_g);
+	double hl = (double) left_h, hr = (double) (node->sum_h - left_h);
+
+	if (rules->is_plain)
+	{
+		double dl = hl + l2, dr = hr + l2;
+
+		return (gl * gl * dr + gr * gr * dl) / (dl * dr);
+	}
+	return leaf_score(rules, gl, hl, l2, left_rows, node->output) +
+		   leaf_score(rules, gr, hr, l2, node->n_rows - left_rows, node->output);
+}
+
+double
+ag_split_bar(const AgSplitRules *rules, const AgSplitNode *node)
+{
+	double score;
+
+	if (!((double) node->sum_h + rules->l2 > 0.0))
+		return (double) INFINITY;
+	score = leaf_score(rules, (double) node->sum_g, (double) node->sum_h, rules->l2, node->n_rows,
+					   node->output);
+	return score + fabs(score) * AG_SCORE_ROUNDING + rules->min_gain;
+}
+
+void
+ag_split_count(const AgBins *bins, const AgSplitRules *rules, const AgSplitNode *node, int f,
+			   AgSplitSums *sums)
+{
+	int n = bins->features[f].n_bins + 1;
+
+	if (rules->min_h_row == rules->max_h_row && rules->min_h_row > 0)
+	{
+		for (int b = 0; b < n; b++)
+			sums->rows[b] = sums->h[b] / rules->min_h_row;
+	}
+	else
+	{
+		uint32_t counts[AG_HIST_BINS];
+
+		ag_hist_count(bins, f, node->ids, node->n_rows, counts);
+		for (int b = 0; b < n; b++)
+			sums->rows[b] = counts[b];
+	}
+	sums->is_counted = true;
+}
+
+/* What a scan over a feature's cuts found. */
+typedef struct AgScan
+{
+	double score; /* of the best cut that is surely allowed; -inf: none */
+	double maybe; /* the best score among cuts whose rows must be counted first; -inf: none */
+	int bin;
+	bool missing_left;
+	int64_t left_g, left_h;
+} AgScan;
+
+/* A cut's two sides against the limits: 1 allowed, 0 not, -1 can't tell without counting. */
+static inline int
+cut_is_allowed(const AgSplitRules *rules, const AgSplitNode *node, bool is_counted, int64_t left_h,
+			   int64_t left_rows)
+{
+	int64_t right_h = node->sum_h - left_h;
+	int64_t least = left_h < right_h ? left_h : right_h;
+
+	if ((double) least < rules->min_h || !((double) least + rules->l2 > 0.0))
+		return 0;
+	if (is_counted)
+		return left_rows >= rules->min_rows && node->n_rows - left_rows >= rules->min_rows;
+	if (least < rules->min_rows * rules->min_h_row)
+		return 0;
+	return least >= rules->min_rows * rules->max_h_row ? 1 : -1;
+}
+
+static inline void
+consider(const AgSplitRules *rules, const AgSplitNode *node, bool is_counted, int64_t left_g,
+		 int64_t left_h, int64_t left_rows, int bin, bool missing_left, AgScan *scan)
+{
+	int allowed = cut_is_allowed(rules, node, is_counted, left_h, left_rows);
+	double score;
+
+	if (allowed == 0)
+		return;
+	score = ag_split_score(rules, node, rules->l2, left_g, left_h, left_rows);
+	if (allowed < 0)
+	{
+		if (score > scan->maybe)
+			scan->maybe = score;
+		return;
+	}
+	if (!(score > scan->score))
+		return;
+	scan->score = score;
+	scan->bin = bin;
+	scan->missing_left = missing_left;
+	scan->left_g = left_g;
+	scan->left_h = left_h;
+}
+
+/*
+ * Cuts first..last of a numeric feature, each with missing rows on the right and, where there are any,
+ * on the left. The cut behind the last bin is missing against the rest.
+ */
+static void
+scan_cuts(const AgSplitRules *rules, const AgSplitNode *node, const AgSplitSums *sums, int n_bins,
+		  bool has_missing, int first, int last, AgScan *scan)
+{
+	int64_t g = 0, h = 0, rows = 0;
+	int64_t missing_rows = sums->is_counted ? sums->rows[0] : 0;
+
+	*scan = (AgScan){.score = -(double) INFINITY, .maybe = -(double) INFINITY};
+	for (int b = 1; b <= last; b++)
+	{
+		g += sums->g[b];
+		h += sums->h[b];
+		rows += sums->is_counted ? sums->rows[b] : 0;
+		if (b < first)
+			continue;
+		if (b < n_bins || has_missing)
+			consider(rules, node, sums->is_counted, g, h, rows, b, false, scan);
+		if (b < n_bins && has_missing)
+			consider(rules, node, sums->is_counted, g + sums->g[0], h + sums->h[0],
+					 rows + missing_rows, b, true, scan);
+	}
+}
+
+/* A value inside bin b, for drawing: its middle, or as far beyond the end cut as the next one is before it. */
+static double
+bin_middle(const AgBinFeature *feature, int b)
+{
+	const double *cuts = feature->cuts;
+	int n_cuts = feature->n_bins - 1;
+
+	if (n_cuts == 1)
+		return b == 1 ? cuts[0] - 0.5 : cuts[0] + 0.5;
+	if (b == 1)
+		return cuts[0] - (cuts[1] - cuts[0]) * 0.5;
+	if (b == feature->n_bins)
+		return cuts[n_cuts - 1] + (cuts[n_cuts - 1] - cuts[n_cuts - 2]) * 0.5;
+	return cuts[b - 2] + (cuts[b - 1] - cuts[b - 2]) * 0.5;
+}
+
+/*
+ * The one cut of extremely randomised trees (Geurts et al. 2006): a value drawn uniformly within
+ * the node's range, then moved to the nearest cut. Drawing a bin would follow the density instead.
+ */
+static int
+random_cut(const AgBinFeature *feature, const AgSplitNode *node, const AgSplitSums *sums, int f)
+{
+	int lowest = 1, highest = feature->n_bins, at;
+	uint64_t key = ag_key(node->key, (uint64_t) f);
+	double low, high, value;
+
+	while (lowest < highest && sums->g[lowest] == 0 && sums->h[lowest] == 0)
+		lowest++;
+	while (highest > lowest && sums->g[highest] == 0 && sums->h[highest] == 0)
+		highest--;
+	if (lowest == highest)
+		return highest;
+	low = bin_middle(feature, lowest);
+	high = bin_middle(feature, highest);
+	if (!(high - low <= 1e300)) /* infinite cuts: no lengths to draw by */
+		return lowest + (int) ag_random_below(key, 0, (uint32_t) (highest - lowest));
+	value = low + ag_random_unit(key, 0) * (high - low);
+	for (at = lowest; at < highest - 1; at++)
+		if (value < feature->cuts[at - 1] + (feature->cuts[at] - feature->cuts[at - 1]) * 0.5)
+			break;
+	return at;
+}
+
+static void
+search_number(const AgBins *bins, const AgSplitRules *rules, const AgSplitNode *node, int f,
+			  AgSplitSums *sums, AgSplit *best)
+{
+	const AgBinFeature *feature = bins->features + f;
+	bool has_missing = sums->g[0] != 0 || sums->h[0] != 0;
+	int first = 1, last = has_missing ? feature->n_bins : feature->n_bins - 1;
+	double bar = ag_split_bar(rules, node);
+	AgScan scan;
+
+	if (rules->has_random_cut && last > 0)
+	{
+		first = random_cut(feature, node, sums, f);
+		last = first < last ? first : last;
+	}
+	if (rules->path_smooth > 0.0)
+		ag_split_count(bins, rules, node, f, sums);
+	scan_cuts(rules, node, sums, feature->n_bins, has_missing, first, last, &scan);
+	if (scan.maybe >= scan.score && scan.maybe > bar && scan.maybe - bar >= best->gain)
+	{
+		ag_split_count(bins, rules, node, f, sums);
+		scan_cuts(rules, node, sums, feature->n_bins, has_missing, first, last, &scan);
+	}
+	if (!(scan.score > bar))
+		return;
+	{
+		AgSplit split = {.gain = scan.score - bar,
+						 .feature = f,
+						 .bin = scan.bin,
+						 .missing_left = has_missing ? scan.missing_left
+													 : 2 * scan.left_h >= node->sum_h,
+						 .left_g = scan.left_g,
+						 .left_h = scan.left_h};
+
+		if (ag_split_better(&split, best))
+			*best = split;
+	}
+}
+
+void
+ag_split_search(const AgBins *bins, const AgHistLayout *layout, const AgSplitRules *rules,
+				const AgSplitNode *node, int f, AgSplit *best)
+{
+	AgSplitSums sums;
+
+	ag_hist_load(layout, node->hist, f, sums.g, sums.h);
+	sums.is_counted = false;
+	if (bins->features[f].is_category)
+		ag_split_search_category(bins, rules, node, f, &sums, best);
+	else
+		search_number(bins, rules, node, f, &sums, best);
+}
+
+bool
+ag_split_goes_left(const AgSplit *split, int bin)
+{
+	if (split->is_category)
+		return (split->left_bins[bin >> 6] >> (bin & 63) & 1) != 0;
+	return bin == 0 ? split->missing_left : bin <= split->bin;
+}

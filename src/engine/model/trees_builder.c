@@ -1,0 +1,183 @@
+/*
+ * trees_builder.c - from bins to thresholds.
+ */
+#include "engine/model/trees_builder.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Makes room for n more items; capacities double. */
+static AgStatus
+reserve(const AgContext *ctx, void **items, size_t item_size, size_t n_used, size_t n,
+		size_t *capacity)
+{
+	size_t wanted = *capacity < 64 ? 64 : *capacity;
+	void *grown;
+
+	if (n_used + n <= *capacity)
+		return AG_OK;
+	while (wanted < n_used + n)
+		wanted *= 2;
+	grown = ag_mem_realloc(ctx->mem, *items, wanted, item_size);
+	if (grown == NULL)
+		return ag_mem_error(ctx->mem, wanted * item_size, ctx->error);
+	*items = grown;
+	*capacity = wanted;
+	return AG_OK;
+}
+
+/* Codes that have a bin of their own. */
+static int
+n_codes(const AgBinFeature *feature)
+{
+	return feature->n_bins - (feature->has_other ? 1 : 0);
+}
+
+static uint32_t
+n_set_words(const AgBinFeature *feature)
+{
+	return ((uint32_t) n_codes(feature) + 63) / 64;
+}
+
+/* Bits behind the last code stand for the tail and for unseen levels, and so follow their flag. */
+static void
+fill_set(const AgSplit *split, const AgBinFeature *feature, uint64_t *words)
+{
+	uint32_t n_words = n_set_words(feature);
+
+	memset(words, 0, n_words * sizeof *words);
+	for (int code = 0; code < (int) n_words * 64; code++)
+	{
+		bool is_left = code < n_codes(feature) ? ag_split_goes_left(split, code + 1)
+											   : split->unseen_left;
+
+		if (is_left)
+			words[code >> 6] |= UINT64_C(1) << (code & 63);
+	}
+}
+
+static void
+fill_node(AgTreesBuilder *builder, const AgBins *bins, const AgGrownNode *grown, AgTreeNode *node)
+{
+	const AgSplit *split = &grown->split;
+	const AgBinFeature *feature = bins->features + split->feature;
+
+	memset(node, 0, sizeof *node);
+	node->feature = (uint32_t) split->feature;
+	node->left = grown->left;
+	node->right = grown->right;
+	node->flags = split->missing_left ? AG_NODE_MISSING_LEFT : 0;
+	if (!split->is_category)
+	{
+		node->threshold =
+			split->bin < feature->n_bins ? feature->cuts[split->bin - 1] : (double) INFINITY;
+		return;
+	}
+	node->flags |= AG_NODE_CATEGORY | (split->unseen_left ? AG_NODE_UNSEEN_LEFT : 0);
+	node->set = (uint32_t) builder->n_set_words;
+	node->n_set = n_set_words(feature);
+	fill_set(split, feature, builder->sets + builder->n_set_words);
+	builder->n_set_words += node->n_set;
+}
+
+AgStatus
+ag_trees_builder_add(const AgContext *ctx, AgTreesBuilder *builder, const AgGrower *grower,
+					 uint32_t output, const double *values)
+{
+	size_t n_nodes = (size_t) grower->n_nodes, n_leaves = (size_t) grower->n_leaves;
+	AgTree *tree;
+
+	AG_TRY(reserve(ctx, (void **) &builder->trees, sizeof(AgTree), builder->n_trees, 1,
+				   &builder->max_trees));
+	AG_TRY(reserve(ctx, (void **) &builder->nodes, sizeof(AgTreeNode), builder->n_nodes, n_nodes,
+				   &builder->max_nodes));
+	AG_TRY(reserve(ctx, (void **) &builder->leaves, sizeof(double), builder->n_leaves, n_leaves,
+				   &builder->max_leaves));
+	AG_TRY(reserve(ctx, (void **) &builder->sets, sizeof(uint64_t), builder->n_set_words,
+				   4 * n_nodes, &builder->max_set_words));
+	tree = builder->trees + builder->n_trees++;
+	*tree = (AgTree){.first_node = builder->n_nodes,
+					 .first_leaf = builder->n_leaves,
+					 .n_nodes = (uint32_t) n_nodes,
+					 .n_leaves = (uint32_t) n_leaves,
+					 .output = output,
+					 .depth = grower->depth};
+	for (size_t i = 0; i < n_nodes; i++)
+		fill_node(builder, grower->bins, grower->nodes + i, builder->nodes + builder->n_nodes++);
+	memcpy(builder->leaves + builder->n_leaves, values, n_leaves * sizeof *values);
+	builder->n_leaves += n_leaves;
+	return AG_OK;
+}
+
+void
+ag_trees_builder_cut(AgTreesBuilder *builder, size_t n_trees)
+{
+	const AgTreeNode *node;
+
+	if (n_trees >= builder->n_trees)
+		return;
+	builder->n_nodes = (size_t) builder->trees[n_trees].first_node;
+	builder->n_leaves = (size_t) builder->trees[n_trees].first_leaf;
+	builder->n_trees = n_trees;
+	builder->n_set_words = 0;
+	for (size_t i = builder->n_nodes; i > 0; i--)
+	{
+		node = builder->nodes + i - 1;
+		if (node->n_set == 0)
+			continue;
+		builder->n_set_words = (size_t) node->set + node->n_set;
+		break;
+	}
+}
+
+static const void *
+copied(AgArena *arena, const void *items, size_t n, size_t size)
+{
+	void *copy = ag_arena_alloc(arena, n > 0 ? n : 1, size);
+
+	if (copy != NULL && n > 0)
+		memcpy(copy, items, n * size);
+	return copy;
+}
+
+AgStatus
+ag_trees_builder_finish(const AgContext *ctx, const AgTreesBuilder *builder, int n_features,
+						int n_outputs, AgLink link, const double *base, AgTrees **trees)
+{
+	AgTrees *made;
+	AgArena *arena;
+
+	AG_TRY(ag_get_zeroed(ctx, 1, sizeof *made, &made));
+	arena = &made->arena;
+	ag_arena_init(arena, ctx->mem);
+	made->n_features = (uint32_t) n_features;
+	made->n_outputs = (uint32_t) n_outputs;
+	made->n_trees = (uint32_t) builder->n_trees;
+	made->link = link;
+	made->n_nodes = builder->n_nodes;
+	made->n_leaves = builder->n_leaves;
+	made->n_set_words = builder->n_set_words;
+	made->base = copied(arena, base, (size_t) n_outputs, sizeof *base);
+	made->trees = copied(arena, builder->trees, builder->n_trees, sizeof(AgTree));
+	made->nodes = copied(arena, builder->nodes, builder->n_nodes, sizeof(AgTreeNode));
+	made->leaves = copied(arena, builder->leaves, builder->n_leaves, sizeof(double));
+	made->sets = copied(arena, builder->sets, builder->n_set_words, sizeof(uint64_t));
+	if (made->base == NULL || made->trees == NULL || made->nodes == NULL || made->leaves == NULL ||
+		made->sets == NULL)
+	{
+		ag_trees_free(made);
+		return ag_mem_error(ctx->mem, builder->n_nodes * sizeof(AgTreeNode), ctx->error);
+	}
+	*trees = made;
+	return AG_OK;
+}
+
+void
+ag_trees_builder_free(const AgContext *ctx, AgTreesBuilder *builder)
+{
+	ag_mem_free(ctx->mem, builder->trees);
+	ag_mem_free(ctx->mem, builder->nodes);
+	ag_mem_free(ctx->mem, builder->leaves);
+	ag_mem_free(ctx->mem, builder->sets);
+	memset(builder, 0, sizeof *builder);
+}
