@@ -22,9 +22,9 @@ typedef struct AgOpenLeaf
 	int slot; /* of hist; -1: none */
 	int64_t sum_g, sum_h;
 	double output;
-	uint64_t key;   /* of (seed, tree, path) */
-	uint64_t made;  /* order of making: decides between equal gains */
-	int parent;     /* node that it hangs on, -1: the root */
+	uint64_t key;  /* of (seed, tree, path) */
+	uint64_t made; /* order of making: decides between equal gains */
+	int parent;    /* node that it hangs on, -1: the root */
 	bool is_right;
 	AgSplit split;
 } AgOpenLeaf;
@@ -108,7 +108,8 @@ ag_grower_memory(const AgBins *bins, int64_t n_rows, const AgGrowth *growth, int
 		most = n_leaves;
 	return n_rows * 16 + (most + 1) * n_cells * wide * 8 + n_threads * n_cells * (1 + wide) * 8 +
 		   n_threads * (int64_t) sizeof(AgPartitionScratch) + bins->n_features * 16 +
-		   n_leaves * (int64_t) (sizeof(AgOpenLeaf) + sizeof(AgGrownNode) + sizeof(AgGrownLeaf) + 24);
+		   n_leaves *
+			   (int64_t) (sizeof(AgOpenLeaf) + sizeof(AgGrownNode) + sizeof(AgGrownLeaf) + 24);
 }
 
 /* ---- histograms' memory ---- */
@@ -120,8 +121,8 @@ take_slot(AgGrower *grower, AgOpenLeaf *open)
 
 	if (grower->slots[slot] == NULL)
 	{
-		AgStatus status = ag_get(grower->ctx, (size_t) grower->slot_cells, sizeof(int64_t),
-								 &grower->slots[slot]);
+		AgStatus status =
+			ag_get(grower->ctx, (size_t) grower->slot_cells, sizeof(int64_t), &grower->slots[slot]);
 
 		if (status != AG_OK)
 		{

@@ -11,9 +11,9 @@
 
 #include "engine/base/threads.h"
 
-#define AG_HIST_CHUNK 4096          /* rows a task */
+#define AG_HIST_CHUNK 4096            /* rows a task */
 #define AG_HIST_PARALLEL_CELLS 300000 /* updates below which one thread is quicker */
-#define AG_HIST_AHEAD 16            /* rows fetched ahead of their use */
+#define AG_HIST_AHEAD 16              /* rows fetched ahead of their use */
 
 /* One thread's tables. narrow holds n_narrow rows not yet in wide. */
 typedef struct AgHistScratch
@@ -194,8 +194,8 @@ ag_hist_build(AgHistBuilder *builder, const AgRowList *list, int64_t n_rows, AgH
 {
 	AgHistTask task = {builder, list, hist};
 	int64_t n_cells = builder->layout.n_cells;
-	bool is_small = n_rows * builder->layout.n_features < AG_HIST_PARALLEL_CELLS ||
-					builder->n_threads == 1;
+	bool is_small =
+		n_rows * builder->layout.n_features < AG_HIST_PARALLEL_CELLS || builder->n_threads == 1;
 
 	hist->is_wide = n_rows > AG_NARROW_ROWS;
 	if (is_small && !hist->is_wide)

@@ -192,8 +192,7 @@ softmax_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
 {
 	const AgTrainData *data = loss->data;
 	const double *scores = loss->scores + output * loss->n_rows;
-	double factor =
-		loss->n_outputs > 1 ? (double) loss->n_outputs / (loss->n_outputs - 1) : 1.0;
+	double factor = loss->n_outputs > 1 ? (double) loss->n_outputs / (loss->n_outputs - 1) : 1.0;
 
 	for (int64_t i = begin; i < end; i++)
 	{

@@ -41,12 +41,12 @@ typedef struct AgLoss
 	const AgObjective *objective;
 	const AgTrainData *data;
 	int n_outputs;
-	double unit;     /* gradients are real gradients / unit */
-	double *base;    /* [n_outputs] */
-	double *scores;  /* [n_outputs][n_rows] of the train rows */
-	double *shared;  /* [n_rows] softmax: log of the sum of exponentials; else NULL */
-	float *g, *h;    /* [n_rows] of the output in work */
-	int64_t n_rows;  /* of the binned matrix */
+	double unit;    /* gradients are real gradients / unit */
+	double *base;   /* [n_outputs] */
+	double *scores; /* [n_outputs][n_rows] of the train rows */
+	double *shared; /* [n_rows] softmax: log of the sum of exponentials; else NULL */
+	float *g, *h;   /* [n_rows] of the output in work */
+	int64_t n_rows; /* of the binned matrix */
 } AgLoss;
 
 /* The objective of a problem type; NULL when boosting has none for it. */

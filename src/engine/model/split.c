@@ -286,8 +286,8 @@ search_number(const AgBins *bins, const AgSplitRules *rules, const AgSplitNode *
 		AgSplit split = {.gain = scan.score - bar,
 						 .feature = f,
 						 .bin = scan.bin,
-						 .missing_left = has_missing ? scan.missing_left
-													 : 2 * scan.left_h >= node->sum_h,
+						 .missing_left =
+							 has_missing ? scan.missing_left : 2 * scan.left_h >= node->sum_h,
 						 .left_g = scan.left_g,
 						 .left_h = scan.left_h};
 

@@ -16,18 +16,18 @@
 /* A tree's limits and penalties, in quantised units. */
 typedef struct AgSplitRules
 {
-	double l1, l2;          /* penalties on a leaf's value */
-	double cat_l2;          /* more l2 for sorted categories */
-	double max_step;        /* bound of a leaf's value; 0: none */
-	double path_smooth;     /* rows; 0: none */
+	double l1, l2;      /* penalties on a leaf's value */
+	double cat_l2;      /* more l2 for sorted categories */
+	double max_step;    /* bound of a leaf's value; 0: none */
+	double path_smooth; /* rows; 0: none */
 	double min_gain;
-	double min_h;           /* a child's least sum of hessians */
-	int64_t min_rows;       /* a child's least number of rows, >= 1 */
-	bool is_plain;          /* no l1, max_step or path_smooth: the gain is a ratio of sums */
-	bool has_random_cut;    /* extra_trees */
+	double min_h;                  /* a child's least sum of hessians */
+	int64_t min_rows;              /* a child's least number of rows, >= 1 */
+	bool is_plain;                 /* no l1, max_step or path_smooth: the gain is a ratio of sums */
+	bool has_random_cut;           /* extra_trees */
 	uint32_t min_h_row, max_h_row; /* least and greatest hessian of one row */
-	double cat_smooth;      /* rows that a category must have to be sorted */
-	double cat_smooth_h;    /* added to the hessian where categories are sorted */
+	double cat_smooth;             /* rows that a category must have to be sorted */
+	double cat_smooth_h;           /* added to the hessian where categories are sorted */
 	int max_cat_threshold;
 	int max_cat_to_onehot;
 	int64_t min_rows_per_group;
@@ -40,8 +40,8 @@ typedef struct AgSplitNode
 	const uint32_t *ids; /* its rows, for exact counts */
 	int64_t n_rows;
 	int64_t sum_g, sum_h;
-	double output;  /* its own value in quantised units: what path_smooth pulls its children to */
-	uint64_t key;   /* of random cuts: of (seed, tree, path) */
+	double output; /* its own value in quantised units: what path_smooth pulls its children to */
+	uint64_t key;  /* of random cuts: of (seed, tree, path) */
 } AgSplitNode;
 
 typedef struct AgSplit
@@ -50,9 +50,9 @@ typedef struct AgSplit
 	int32_t feature; /* -1: none */
 	int32_t bin;     /* numeric: value bins <= bin go left, bin <= n_bins */
 	bool is_category;
-	bool has_cat_l2;    /* the children's values carry cat_l2 */
-	bool missing_left;  /* where bin 0, NULL and NaN go */
-	bool unseen_left;   /* category: where a level goes that no row here has */
+	bool has_cat_l2;   /* the children's values carry cat_l2 */
+	bool missing_left; /* where bin 0, NULL and NaN go */
+	bool unseen_left;  /* category: where a level goes that no row here has */
 	int64_t left_g, left_h;
 	uint64_t left_bins[4]; /* category: bit b set = bin b goes left */
 } AgSplit;

@@ -92,8 +92,7 @@ search_each(AgLevelSearch *search)
 			node->n_rows - sums->rows[b] < rules->min_rows || !has_hessian(search, sums->h[b]) ||
 			!has_hessian(search, node->sum_h - sums->h[b]))
 			continue;
-		score =
-			ag_split_score(rules, node, rules->l2, sums->g[b], sums->h[b], sums->rows[b]);
+		score = ag_split_score(rules, node, rules->l2, sums->g[b], sums->h[b], sums->rows[b]);
 		if (!(score > search->score))
 			continue;
 		search->score = score;

@@ -48,8 +48,8 @@ fill_set(const AgSplit *split, const AgBinFeature *feature, uint64_t *words)
 	memset(words, 0, n_words * sizeof *words);
 	for (int code = 0; code < (int) n_words * 64; code++)
 	{
-		bool is_left = code < n_codes(feature) ? ag_split_goes_left(split, code + 1)
-											   : split->unseen_left;
+		bool is_left =
+			code < n_codes(feature) ? ag_split_goes_left(split, code + 1) : split->unseen_left;
 
 		if (is_left)
 			words[code >> 6] |= UINT64_C(1) << (code & 63);
@@ -147,9 +147,8 @@ ag_trees_builder_finish(const AgContext *ctx, const AgTreesBuilder *builder, int
 	AgTrees *made;
 	AgArena *arena;
 
-	AG_TRY(ag_get_zeroed(ctx, 1, sizeof *made, &made));
+	AG_TRY(ag_trees_create(ctx, &made));
 	arena = &made->arena;
-	ag_arena_init(arena, ctx->mem);
 	made->n_features = (uint32_t) n_features;
 	made->n_outputs = (uint32_t) n_outputs;
 	made->n_trees = (uint32_t) builder->n_trees;

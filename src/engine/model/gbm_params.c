@@ -1,0 +1,64 @@
+/*
+ * gbm_params.c - the hyperparameters of the GBM family: LightGBM's names and aliases.
+ */
+#include <stddef.h>
+
+#include "engine/model/gbm.h"
+
+#define AT(field) offsetof(AgGbmParams, field)
+#define REAL_MAX 1e300
+
+const AgParamSpec ag_gbm_specs[] = {
+	{"num_boost_round",
+	 "num_iterations num_iteration n_iter num_tree num_trees num_round num_rounds nrounds "
+	 "n_estimators max_iter",
+	 AG_PARAM_INT, 1, 1000000, 10000, NULL, "most rounds of boosting", AT(num_boost_round)},
+	{"learning_rate", "shrinkage_rate eta", AG_PARAM_REAL, 1e-6, 10, 0.05, NULL,
+	 "factor on each tree's values", AT(learning_rate)},
+	{"num_leaves", "num_leaf max_leaves max_leaf max_leaf_nodes", AG_PARAM_INT, 2, 131072, 31, NULL,
+	 "most leaves of a tree", AT(num_leaves)},
+	{"max_depth", NULL, AG_PARAM_INT, -1, 100000, -1, NULL,
+	 "most splits on a path, -1 or 0 for no limit", AT(max_depth)},
+	{"min_data_in_leaf", "min_data_per_leaf min_data min_child_samples min_samples_leaf",
+	 AG_PARAM_INT, 0, 1000000000, 20, NULL, "fewest rows in a leaf, counted exactly",
+	 AT(min_data_in_leaf)},
+	{"min_sum_hessian_in_leaf",
+	 "min_sum_hessian_per_leaf min_sum_hessian min_hessian min_child_weight", AG_PARAM_REAL, 0,
+	 REAL_MAX, 1e-3, NULL, "least sum of hessians in a leaf", AT(min_sum_hessian_in_leaf)},
+	{"lambda_l1", "reg_alpha l1_regularization", AG_PARAM_REAL, 0, REAL_MAX, 0, NULL,
+	 "L1 penalty on leaf values", AT(lambda_l1)},
+	{"lambda_l2", "reg_lambda lambda l2_regularization", AG_PARAM_REAL, 0, REAL_MAX, 0, NULL,
+	 "L2 penalty on leaf values", AT(lambda_l2)},
+	{"min_gain_to_split", "min_split_gain", AG_PARAM_REAL, 0, REAL_MAX, 0, NULL,
+	 "least gain that a split must bring", AT(min_gain_to_split)},
+	{"max_delta_step", "max_tree_output max_leaf_output", AG_PARAM_REAL, 0, REAL_MAX, 0, NULL,
+	 "bound on leaf values before the learning rate, 0 for none", AT(max_delta_step)},
+	{"feature_fraction", "sub_feature colsample_bytree", AG_PARAM_REAL, 1e-6, 1, 1, NULL,
+	 "share of the features that a tree may use", AT(feature_fraction)},
+	{"feature_fraction_bynode", "sub_feature_bynode colsample_bynode", AG_PARAM_REAL, 1e-6, 1, 1,
+	 NULL, "share of the tree's features that a node may use", AT(feature_fraction_bynode)},
+	{"bagging_fraction", "sub_row subsample bagging", AG_PARAM_REAL, 1e-6, 1, 1, NULL,
+	 "share of the rows that trees are grown on; needs bagging_freq", AT(bagging_fraction)},
+	{"bagging_freq", "subsample_freq", AG_PARAM_INT, 0, 1000000, 0, NULL,
+	 "rounds between new draws of rows, 0 for no bagging", AT(bagging_freq)},
+	{"extra_trees", "extra_tree", AG_PARAM_BOOL, 0, 1, 0, NULL,
+	 "try one random cut of each feature in a node", AT(extra_trees)},
+	{"path_smooth", NULL, AG_PARAM_REAL, 0, REAL_MAX, 0, NULL,
+	 "rows by which a leaf's value is pulled towards its parent's", AT(path_smooth)},
+	{"max_bin", "max_bins", AG_PARAM_INT, 3, 255, 255, NULL,
+	 "most bins of a feature, the one for missing values included", AT(max_bin)},
+	{"min_data_in_bin", NULL, AG_PARAM_INT, 1, 1000000000, 3, NULL, "fewest rows in a bin",
+	 AT(min_data_in_bin)},
+	{"cat_smooth", NULL, AG_PARAM_REAL, 0, REAL_MAX, 10, NULL,
+	 "rows by which small categories are drawn to the middle of the order", AT(cat_smooth)},
+	{"cat_l2", NULL, AG_PARAM_REAL, 0, REAL_MAX, 10, NULL,
+	 "further L2 penalty where sorted categories are split", AT(cat_l2)},
+	{"max_cat_threshold", NULL, AG_PARAM_INT, 1, 254, 32, NULL,
+	 "most categories on the smaller side of a split", AT(max_cat_threshold)},
+	{"max_cat_to_onehot", NULL, AG_PARAM_INT, 1, 254, 4, NULL,
+	 "up to this many categories each one is split from the rest", AT(max_cat_to_onehot)},
+	{"min_data_per_group", NULL, AG_PARAM_INT, 1, 1000000000, 100, NULL,
+	 "fewest rows in a group of categories", AT(min_data_per_group)},
+};
+
+const int ag_gbm_n_specs = (int) (sizeof ag_gbm_specs / sizeof ag_gbm_specs[0]);

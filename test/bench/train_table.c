@@ -1,0 +1,278 @@
+/*
+ * train_table.c - trains a booster on a table of numbers, times it, and writes its predictions.
+ *
+ *     train_table FILE [name=value ...]
+ *
+ * FILE: int64 rows, int64 columns, then the columns as doubles one after the other; NaN is missing. The last
+ * two columns are the part (0 train, 1 validation, 2 test) and the label. Names are those of the
+ * GBM family, and: cats=3,7 (columns that hold category codes), problem=binary|multiclass|regression,
+ * classes=K, threads=N, seed=N, stop=N (patience; -1 adaptive), metric=NAME, out=FILE (predictions of the
+ * test rows as doubles), repeat=N.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "engine/base/threads.h"
+#include "engine/data/bins.h"
+#include "engine/model/gbm.h"
+
+typedef struct Table
+{
+	int64_t n_rows;
+	int64_t n_columns;
+	double *values;
+	char is_category[4096];
+} Table;
+
+typedef struct Options
+{
+	AgGbmParams params;
+	AgProblem problem;
+	int n_classes, n_threads, n_repeats;
+	AgMetric metric;
+	const char *out;
+} Options;
+
+static double
+cpu_seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
+}
+
+static void
+fail(const char *what, const AgError *error)
+{
+	fprintf(stderr, "%s: %s\n", what, error != NULL ? error->message : "");
+	exit(1);
+}
+
+static void
+read_table(const char *path, Table *table)
+{
+	FILE *file = fopen(path, "rb");
+	int64_t size[2];
+	size_t n;
+
+	if (file == NULL || fread(size, 8, 2, file) != 2 || size[0] < 1 || size[1] < 2)
+		fail(path, NULL);
+	table->n_rows = size[0];
+	table->n_columns = size[1];
+	n = (size_t) size[0] * (size_t) size[1];
+	table->values = malloc(n * sizeof(double));
+	if (table->values == NULL || fread(table->values, sizeof(double), n, file) != n)
+		fail(path, NULL);
+	fclose(file);
+}
+
+static void
+read_cats(Table *table, char *list)
+{
+	for (char *word = strtok(list, ","); word != NULL; word = strtok(NULL, ","))
+		table->is_category[atoi(word) & 4095] = 1;
+}
+
+static void
+read_option(Table *table, Options *options, char *text)
+{
+	char *value = strchr(text, '=');
+	AgError error;
+
+	if (value == NULL)
+		fail(text, NULL);
+	*value++ = '\0';
+	ag_error_init(&error);
+	if (strcmp(text, "cats") == 0)
+		read_cats(table, value);
+	else if (strcmp(text, "problem") == 0)
+		options->problem = value[0] == 'b'   ? AG_PROBLEM_BINARY
+						   : value[0] == 'm' ? AG_PROBLEM_MULTICLASS
+											 : AG_PROBLEM_REGRESSION;
+	else if (strcmp(text, "classes") == 0)
+		options->n_classes = atoi(value);
+	else if (strcmp(text, "threads") == 0)
+		options->n_threads = atoi(value);
+	else if (strcmp(text, "seed") == 0)
+		options->params.seed = strtoull(value, NULL, 10);
+	else if (strcmp(text, "stop") == 0)
+		options->params.early_stop_rounds = atoi(value);
+	else if (strcmp(text, "repeat") == 0)
+		options->n_repeats = atoi(value);
+	else if (strcmp(text, "metric") == 0)
+		options->metric = ag_metric_by_name(value);
+	else if (strcmp(text, "out") == 0)
+		options->out = value;
+	else if (ag_param_set(ag_gbm_specs, ag_gbm_n_specs, "GBM", text, value, false,
+						  &options->params, &error) != AG_OK)
+		fail(text, &error);
+}
+
+static AgBins *
+bin_table(const AgContext *ctx, const Table *table, const Options *options)
+{
+	int n_features = (int) table->n_columns - 2;
+	AgBinParams params = {options->params.max_bin - 1, options->params.min_data_in_bin, 200000};
+	AgBins *bins;
+
+	if (ag_bins_create(ctx, table->n_rows, n_features, &bins) != AG_OK)
+		fail("bins", ctx->error);
+	for (int f = 0; f < n_features; f++)
+	{
+		const double *column = table->values + f * table->n_rows;
+		AgBinSource source = {.values = column};
+		uint32_t *codes = NULL;
+
+		if (table->is_category[f])
+		{
+			codes = malloc((size_t) table->n_rows * sizeof *codes);
+			for (int64_t i = 0; i < table->n_rows; i++)
+			{
+				codes[i] = column[i] >= 0 ? (uint32_t) column[i] : UINT32_MAX;
+				if (codes[i] != UINT32_MAX && codes[i] >= source.n_levels)
+					source.n_levels = codes[i] + 1;
+			}
+			source.values = NULL;
+			source.codes = codes;
+		}
+		if (ag_bins_set_feature(ctx, bins, f, &source, &params) != AG_OK)
+			fail("bins", ctx->error);
+		free(codes);
+	}
+	if (ag_bins_make_rows(ctx, bins) != AG_OK)
+		fail("bins", ctx->error);
+	return bins;
+}
+
+static void
+split_rows(const Table *table, uint32_t *rows[3], int64_t n[3])
+{
+	const double *part = table->values + (table->n_columns - 2) * table->n_rows;
+
+	for (int p = 0; p < 3; p++)
+	{
+		rows[p] = malloc((size_t) table->n_rows * sizeof(uint32_t));
+		n[p] = 0;
+		for (int64_t i = 0; i < table->n_rows; i++)
+			if ((int) part[i] == p)
+				rows[p][n[p]++] = (uint32_t) i;
+	}
+}
+
+static void
+write_predictions(const Table *table, const Options *options, const AgTrees *trees,
+				  const uint32_t *rows, int64_t n)
+{
+	FILE *file = fopen(options->out, "wb");
+	int n_features = (int) table->n_columns - 2;
+	double features[4096], scores[4096], out[4096];
+	size_t n_out =
+		options->problem == AG_PROBLEM_REGRESSION ? 1 : (size_t) options->n_classes;
+
+	if (file == NULL)
+		fail(options->out, NULL);
+	for (int64_t i = 0; i < n; i++)
+	{
+		for (int f = 0; f < n_features; f++)
+		{
+			features[f] = table->values[f * table->n_rows + rows[i]];
+			if (table->is_category[f] && features[f] < 0)
+				features[f] = (double) NAN;
+		}
+		ag_trees_score(trees, features, scores);
+		ag_trees_link(trees, scores, out);
+		fwrite(out, sizeof(double), n_out, file);
+	}
+	fclose(file);
+}
+
+static void
+train(const AgContext *ctx, const Table *table, const Options *options)
+{
+	const double *label = table->values + (table->n_columns - 1) * table->n_rows;
+	uint32_t *rows[3];
+	int64_t n[3];
+	int32_t *class_of = malloc((size_t) table->n_rows * sizeof *class_of);
+	double start = cpu_seconds(), binned;
+	AgBins *bins = bin_table(ctx, table, options);
+	AgTrainData data;
+	AgBoostResult result;
+
+	binned = cpu_seconds();
+	split_rows(table, rows, n);
+	for (int64_t i = 0; i < table->n_rows; i++)
+		class_of[i] = options->problem == AG_PROBLEM_REGRESSION ? 0 : (int32_t) label[i];
+	data = (AgTrainData){.bins = bins,
+						 .problem = options->problem,
+						 .n_classes = options->n_classes,
+						 .target = label,
+						 .class_of = class_of,
+						 .train_rows = rows[0],
+						 .n_train = n[0],
+						 .valid_rows = rows[1],
+						 .n_valid = n[1],
+						 .stop_metric = options->metric};
+	for (int r = 0; r < options->n_repeats; r++)
+	{
+		double from = cpu_seconds(), to;
+		int64_t clock = ag_clock_ns();
+
+		if (ag_gbm_train(ctx, &data, &options->params, &result) != AG_OK)
+			fail("train", ctx->error);
+		to = cpu_seconds();
+		printf("bin_s=%.3f train_s=%.3f wall_s=%.3f rounds=%d best=%d trees=%u nodes=%llu "
+			   "value=%.6g peak_mb=%.1f\n",
+			   binned - start, to - from, 1e-9 * (double) (ag_clock_ns() - clock),
+			   result.rounds_run, result.best_round, result.trees->n_trees,
+			   (unsigned long long) result.trees->n_nodes, result.best_value,
+			   (double) atomic_load(&ctx->mem->peak_bytes) / 1048576.0);
+		fflush(stdout);
+		if (r == 0 && options->out != NULL)
+			write_predictions(table, options, result.trees, rows[2], n[2]);
+		ag_boost_result_free(ctx, &result);
+	}
+	ag_bins_free(bins);
+	for (int p = 0; p < 3; p++)
+		free(rows[p]);
+	free(class_of);
+}
+
+int
+main(int argc, char **argv)
+{
+	static Table table;
+	Options options = {.problem = AG_PROBLEM_REGRESSION, .n_threads = 1, .n_repeats = 1};
+	AgMem mem;
+	AgError error;
+	AgPool *pool;
+	AgContext ctx = {.mem = &mem, .deadline_ns = INT64_MAX, .error = &error};
+
+	if (argc < 2)
+	{
+		fprintf(stderr, "usage: train_table FILE [name=value ...]\n");
+		return 2;
+	}
+	ag_params_default(ag_gbm_specs, ag_gbm_n_specs, &options.params);
+	options.params.early_stop_rounds = -1;
+	read_table(argv[1], &table);
+	for (int i = 2; i < argc; i++)
+		read_option(&table, &options, argv[i]);
+	if (options.problem == AG_PROBLEM_BINARY)
+		options.n_classes = 2;
+	if (options.metric == AG_METRIC_NONE)
+		options.metric =
+			options.problem == AG_PROBLEM_REGRESSION ? AG_METRIC_RMSE : AG_METRIC_LOG_LOSS;
+	ag_mem_init(&mem, INT64_MAX);
+	ag_error_init(&error);
+	if (ag_pool_create(&mem, options.n_threads, &pool, &error) != AG_OK)
+		fail("pool", &error);
+	ctx.pool = pool;
+	train(&ctx, &table, &options);
+	ag_pool_free(pool);
+	free(table.values);
+	return 0;
+}
