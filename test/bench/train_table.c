@@ -107,8 +107,8 @@ read_option(Table *table, Options *options, char *text)
 		options->metric = ag_metric_by_name(value);
 	else if (strcmp(text, "out") == 0)
 		options->out = value;
-	else if (ag_param_set(ag_gbm_specs, ag_gbm_n_specs, "GBM", text, value, false,
-						  &options->params, &error) != AG_OK)
+	else if (ag_param_set(ag_gbm_specs, ag_gbm_n_specs, "GBM", text, value, false, &options->params,
+						  &error) != AG_OK)
 		fail(text, &error);
 }
 
@@ -170,8 +170,7 @@ write_predictions(const Table *table, const Options *options, const AgTrees *tre
 	FILE *file = fopen(options->out, "wb");
 	int n_features = (int) table->n_columns - 2;
 	double features[4096], scores[4096], out[4096];
-	size_t n_out =
-		options->problem == AG_PROBLEM_REGRESSION ? 1 : (size_t) options->n_classes;
+	size_t n_out = options->problem == AG_PROBLEM_REGRESSION ? 1 : (size_t) options->n_classes;
 
 	if (file == NULL)
 		fail(options->out, NULL);
