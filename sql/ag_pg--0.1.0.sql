@@ -238,6 +238,13 @@ CREATE FUNCTION @extschema@.ag_options()
 COMMENT ON FUNCTION @extschema@.ag_options() IS
     'every option of ag_fit; default is JSON; those not supported are refused by this version';
 
+CREATE FUNCTION @extschema@.ag_families()
+    RETURNS TABLE (family text, parameter text, aliases text, type text, range text, "default" text,
+        gpu boolean, help text)
+    LANGUAGE c IMMUTABLE PARALLEL SAFE ROWS 50 AS 'MODULE_PATHNAME', 'ag_sql_families';
+COMMENT ON FUNCTION @extschema@.ag_families() IS
+    'the model families of the option hyperparameters and what each can be told; gpu: whether the family trains on a GPU';
+
 -- --- changing it
 
 CREATE FUNCTION @extschema@.ag_drop(model text) RETURNS integer

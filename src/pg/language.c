@@ -26,6 +26,7 @@
 #include "pg/call.h"
 #include "pg/catalog.h"
 #include "pg/compat.h"
+#include "pg/convert.h"
 #include "pg/result.h"
 
 /* What of pg_proc a call goes by, kept in fn_extra while the row there stays the same. */
@@ -174,14 +175,23 @@ ag_sql_language_validator(PG_FUNCTION_ARGS)
 
 /* --- ag_create_function --- */
 
-/* The label's type in the relation; where it has no such column, the type that it had at the fit. */
+/* Numbers of any kind are one kind. */
+static int
+kind_of(AgType type)
+{
+	return type == AG_TYPE_BOOL ? 0 : type == AG_TYPE_TEXT ? 1 : 2;
+}
+
+/* The label's type in the relation; where that has no such column, or one of another kind, the type that it had at the fit. */
 static Oid
 label_type(const AgModel *model, Oid relation)
 {
 	char *label = ag_model_text(model, model->label, strlen(model->label));
 	AttrNumber column = get_attnum(relation, label);
+	AgType natural;
 
-	if (column > 0)
+	if (column > 0 && ag_convert_natural_type(get_atttype(relation, column), &natural) &&
+		kind_of(natural) == kind_of(model->label_type))
 		return get_atttype(relation, column);
 	switch (model->label_type)
 	{

@@ -1,0 +1,101 @@
+/*
+ * families.c - ag_families: what each model family can be told.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "fmgr.h"
+#include "utils/builtins.h"
+
+#include "engine/engine.h"
+#include "pg/errors.h"
+#include "pg/result.h"
+#include "pg/srf.h"
+
+static const char *
+param_type(const AgParamSpec *spec)
+{
+	switch (spec->type)
+	{
+		case AG_PARAM_INT:
+			return "integer";
+		case AG_PARAM_REAL:
+			return "number";
+		case AG_PARAM_BOOL:
+			return "boolean";
+		case AG_PARAM_CHOICE:
+			return "text";
+	}
+	return NULL;
+}
+
+static char *
+bound_text(double bound)
+{
+	return isinf(bound) ? NULL : ag_result_number_text(bound);
+}
+
+static char *
+param_range(const AgParamSpec *spec)
+{
+	char *low, *high;
+
+	if (spec->type == AG_PARAM_BOOL)
+		return NULL;
+	if (spec->type == AG_PARAM_CHOICE)
+		return psprintf("one of %s", spec->choices);
+	low = bound_text(spec->min);
+	high = bound_text(spec->max);
+	if (low != NULL && high != NULL)
+		return psprintf("%s to %s", low, high);
+	if (low != NULL)
+		return psprintf("%s or more", low);
+	return high != NULL ? psprintf("%s or less", high) : NULL;
+}
+
+/* The n-th of the blank-separated words. */
+static char *
+word(const char *words, int n)
+{
+	while (n-- > 0 && (words = strchr(words, ' ')) != NULL)
+		words++;
+	return words == NULL ? NULL : pnstrdup(words, strcspn(words, " "));
+}
+
+static char *
+param_normal(const AgParamSpec *spec)
+{
+	if (spec->type == AG_PARAM_BOOL)
+		return pstrdup(spec->normal != 0 ? "true" : "false");
+	if (spec->type == AG_PARAM_CHOICE)
+		return word(spec->choices, (int) spec->normal);
+	return ag_result_number_text(spec->normal);
+}
+
+PG_FUNCTION_INFO_V1(ag_sql_families);
+
+Datum
+ag_sql_families(PG_FUNCTION_ARGS)
+{
+	AgSrf srf;
+
+	ag_srf_begin(&srf, fcinfo);
+	for (int i = 0; i < ag_gbm_n_specs; i++)
+	{
+		const AgParamSpec *spec = &ag_gbm_specs[i];
+		Datum values[8];
+		bool nulls[8] = {false};
+
+		ag_srf_text(values, nulls, 0, "GBM");
+		ag_srf_text(values, nulls, 1, spec->name);
+		ag_srf_text(values, nulls, 2, spec->aliases);
+		ag_srf_text(values, nulls, 3, param_type(spec));
+		ag_srf_text(values, nulls, 4, param_range(spec));
+		ag_srf_text(values, nulls, 5, param_normal(spec));
+		values[6] = BoolGetDatum(false); /* on a GPU */
+		ag_srf_text(values, nulls, 7, ag_message_from_utf8(spec->help));
+		ag_srf_row(&srf, values, nulls);
+	}
+	return (Datum) 0;
+}
