@@ -194,9 +194,9 @@ rows_append_block(const Rows *rows, const int64_t *order, int64_t begin, int64_t
 {
 	int n_columns = rows->schema.n_columns;
 	size_t n = (size_t) (end - begin);
-	const void *values[ROWS_MAX_COLUMNS];
-	const uint8_t *nulls[ROWS_MAX_COLUMNS];
-	const char *texts[ROWS_MAX_COLUMNS];
+	const void *values[ROWS_MAX_COLUMNS] = {NULL};
+	const uint8_t *nulls[ROWS_MAX_COLUMNS] = {NULL};
+	const char *texts[ROWS_MAX_COLUMNS] = {NULL};
 	AgStatus status;
 
 	for (int c = 0; c < n_columns; c++)
