@@ -29,7 +29,7 @@
 #error "ag_pg needs PostgreSQL 13 or newer"
 #endif
 
-/* 15 has shm_requests and a flush flag on shm_mq_send; before, every send was flushed. */
+/* 15 has a flag that says when to flush; before, every send was flushed. */
 static inline shm_mq_result
 ag_shm_mq_send(shm_mq_handle *queue, Size n_bytes, const void *data, bool nowait, bool flush)
 {
@@ -37,6 +37,16 @@ ag_shm_mq_send(shm_mq_handle *queue, Size n_bytes, const void *data, bool nowait
 	return shm_mq_send(queue, n_bytes, data, nowait, flush);
 #else
 	return shm_mq_send(queue, n_bytes, data, nowait);
+#endif
+}
+
+static inline shm_mq_result
+ag_shm_mq_sendv(shm_mq_handle *queue, shm_mq_iovec *parts, int n_parts, bool nowait, bool flush)
+{
+#if PG_VERSION_NUM >= 150000
+	return shm_mq_sendv(queue, parts, n_parts, nowait, flush);
+#else
+	return shm_mq_sendv(queue, parts, n_parts, nowait);
 #endif
 }
 

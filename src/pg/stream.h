@@ -1,0 +1,29 @@
+/*
+ * stream.h - the rows of a source as blocks on a link.
+ */
+#ifndef AG_STREAM_H
+#define AG_STREAM_H
+
+#include "postgres.h"
+
+#include "pgtime.h"
+
+#include "engine/data/schema.h"
+#include "pg/link.h"
+#include "pg/source.h"
+
+typedef struct AgStreamTotals
+{
+	int64 n_rows;
+	int64 n_bytes; /* of blocks */
+	double seconds;
+} AgStreamTotals;
+
+/*
+ * Reads the source (selected before) to its end and sends it: BLOCK frames, then END_OF_ROWS. columns[c]: the source's
+ * column that schema->columns[c] is. Call inside an SPI connection.
+ */
+extern void ag_stream_run(AgSource *source, const AgSchema *schema, const int *columns, pg_tz *zone,
+						  bool raw_text, AgLink *link, AgStreamTotals *totals);
+
+#endif
