@@ -2,7 +2,7 @@
  * stream.c - see stream.h.
  *
  * The executor hands each row to our receiver, which converts its values and adds them to a block; a full block goes to the
- * link. Nothing is allocated a row: texts are taken where they lie in the row, unless they must be detoasted or converted.
+ * line. Nothing is allocated a row: texts are taken where they lie in the row, unless they must be detoasted or converted.
  */
 #include "postgres.h"
 
@@ -22,7 +22,7 @@
 typedef struct Stream
 {
 	DestReceiver receiver; /* first: the executor knows only this */
-	AgLink *link;
+	AgLine *line;
 	const AgSchema *schema;
 	int *positions; /* in the row, from 0 */
 	int n_needed;   /* attributes to deform */
@@ -52,7 +52,7 @@ send_frame(Stream *stream, AgFrameType type, bool flush)
 	uint32 n_bytes = (uint32) (stream->frame.size - AG_FRAME_HEADER);
 
 	ag_frame_header_write(stream->frame.data, type, n_bytes);
-	ag_link_send(stream->link, stream->frame.data, stream->frame.size, flush);
+	ag_line_send(stream->line, stream->frame.data, stream->frame.size, flush);
 }
 
 /* An empty frame with room for its header. */
@@ -107,7 +107,7 @@ receive_row(TupleTableSlot *slot, DestReceiver *self)
 	if (ag_block_builder_full(stream->builder))
 		send_block(stream);
 	if (++stream->totals->n_rows % ROWS_A_TICK == 0)
-		ag_link_tick(stream->link);
+		ag_line_tick(stream->line);
 	return true;
 }
 
@@ -129,7 +129,7 @@ shut_down(DestReceiver *self)
 
 static Stream *
 create_stream(AgSource *source, const AgSchema *schema, const int *columns, pg_tz *zone,
-			  bool raw_text, AgLink *link, AgStreamTotals *totals)
+			  bool raw_text, AgLine *line, AgStreamTotals *totals)
 {
 	Stream *stream = palloc0(sizeof(Stream));
 	MemoryContextCallback *callback = palloc0(sizeof(MemoryContextCallback));
@@ -142,7 +142,7 @@ create_stream(AgSource *source, const AgSchema *schema, const int *columns, pg_t
 	stream->receiver.rDestroy = shut_down;
 	/* any kind but DestNone, for which SPI would not return rows at all */
 	stream->receiver.mydest = DestTuplestore;
-	stream->link = link;
+	stream->line = line;
 	stream->schema = schema;
 	stream->totals = totals;
 	stream->positions = palloc(n * sizeof(int));
@@ -171,7 +171,7 @@ create_stream(AgSource *source, const AgSchema *schema, const int *columns, pg_t
 
 void
 ag_stream_run(AgSource *source, const AgSchema *schema, const int *columns, pg_tz *zone,
-			  bool raw_text, AgLink *link, AgStreamTotals *totals)
+			  bool raw_text, AgLine *line, AgStreamTotals *totals)
 {
 	MemoryContext context =
 		AllocSetContextCreate(CurrentMemoryContext, "ag_pg stream", ALLOCSET_DEFAULT_SIZES);
@@ -180,7 +180,7 @@ ag_stream_run(AgSource *source, const AgSchema *schema, const int *columns, pg_t
 	Stream *stream;
 
 	memset(totals, 0, sizeof *totals);
-	stream = create_stream(source, schema, columns, zone, raw_text, link, totals);
+	stream = create_stream(source, schema, columns, zone, raw_text, line, totals);
 	ag_source_run(source, &stream->receiver);
 	send_block(stream);
 	begin_frame(stream);

@@ -1,5 +1,5 @@
 /*
- * stream.h - the rows of a source as blocks on a link.
+ * stream.h - the rows of a source as blocks on a line.
  */
 #ifndef AG_STREAM_H
 #define AG_STREAM_H
@@ -9,7 +9,7 @@
 #include "pgtime.h"
 
 #include "engine/data/schema.h"
-#include "pg/link.h"
+#include "pg/line.h"
 #include "pg/source.h"
 
 typedef struct AgStreamTotals
@@ -24,6 +24,6 @@ typedef struct AgStreamTotals
  * column that schema->columns[c] is. Call inside an SPI connection.
  */
 extern void ag_stream_run(AgSource *source, const AgSchema *schema, const int *columns, pg_tz *zone,
-						  bool raw_text, AgLink *link, AgStreamTotals *totals);
+						  bool raw_text, AgLine *line, AgStreamTotals *totals);
 
 #endif

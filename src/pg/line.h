@@ -1,23 +1,23 @@
 /*
- * link.h - a session's end of its line to a trainer: starts the supervisor, sends frames, hands in what comes back.
+ * line.h - a session's end of its line to a trainer: starts the supervisor, sends frames, hands in what comes back.
  *
  * Everything that waits here looks for cancels, the end of the postmaster, the time limit and a lost client, and keeps
  * taking in what the trainer says, so that neither side can block the other for good. When the transaction (or subtransaction)
  * ends, by an error too, the supervisor is told to go, and with it the trainer.
  */
-#ifndef AG_LINK_H
-#define AG_LINK_H
+#ifndef AG_LINE_H
+#define AG_LINE_H
 
 #include "postgres.h"
 
 #include "wire/frame.h"
 
-typedef struct AgLink AgLink;
+typedef struct AgLine AgLine;
 
 /* One frame from the trainer or the supervisor; the payload is good during the call. May raise an ERROR. */
 typedef void (*AgFrameFn)(void *arg, const AgFrameHeader *header, const uint8 *payload);
 
-typedef struct AgLinkParams
+typedef struct AgLineParams
 {
 	int64 deadline_ns;        /* of the call, on ag_clock_ns(); INT64_MAX: none */
 	int64 give_up_ns;         /* when to give up on a trainer that doesn't keep to the deadline */
@@ -26,27 +26,27 @@ typedef struct AgLinkParams
 	AgFrameFn frame;
 	void *arg;
 	bool tell_waiting; /* NOTICE when no worker is free at once */
-} AgLinkParams;
+} AgLineParams;
 
 /*
- * Starts a supervisor. Waits for a free worker until the deadline: then ERROR 53000. The link lives in the current memory
+ * Starts a supervisor. Waits for a free worker until the deadline: then ERROR 53000. The line lives in the current memory
  * context.
  */
-extern AgLink *ag_link_open(const AgLinkParams *params);
+extern AgLine *ag_line_open(const AgLineParams *params);
 
 /* Sends bytes of the stream (frames, cut anywhere). flush: let the other side see them now. */
-extern void ag_link_send(AgLink *link, const void *bytes, size_t n_bytes, bool flush);
+extern void ag_line_send(AgLine *line, const void *bytes, size_t n_bytes, bool flush);
 
 /* Takes in what has come, without waiting. */
-extern void ag_link_poll(AgLink *link);
+extern void ag_line_poll(AgLine *line);
 
 /* The same when the last look was 200 ms ago or more; checks the deadline too (57014). For every block of rows. */
-extern void ag_link_tick(AgLink *link);
+extern void ag_line_tick(AgLine *line);
 
 /* Waits (at most half a second) for something to come, and takes it in. */
-extern void ag_link_wait(AgLink *link);
+extern void ag_line_wait(AgLine *line);
 
 /* Ends it: waits up to a second for the supervisor to go. */
-extern void ag_link_close(AgLink *link);
+extern void ag_line_close(AgLine *line);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * link.c - see link.h.
+ * line.c - see line.h.
  */
 #include "postgres.h"
 
@@ -14,7 +14,7 @@
 #include "engine/base/context.h"
 #include "pg/compat.h"
 #include "pg/errors.h"
-#include "pg/link.h"
+#include "pg/line.h"
 #include "pg/settings.h"
 #include "pg/supervisor.h"
 
@@ -22,9 +22,9 @@
 #define CLIENT_LOOK_NS INT64_C(500000000)
 #define RETRY_MS 100
 
-struct AgLink
+struct AgLine
 {
-	AgLinkParams params;
+	AgLineParams params;
 	dsm_segment *rows_segment, *results_segment;
 	shm_mq_handle *rows, *results;
 	BackgroundWorkerHandle *worker; /* in TopTransactionContext: the abort still needs it */
@@ -62,15 +62,15 @@ create_queue(Size n_bytes, Size offset, shm_mq **queue, bool is_sender)
 }
 
 static void
-write_orders(AgLink *link)
+write_orders(AgLine *line)
 {
-	AgSupervisorOrders *orders = dsm_segment_address(link->rows_segment);
+	AgSupervisorOrders *orders = dsm_segment_address(line->rows_segment);
 
 	memset(orders, 0, sizeof *orders);
 	orders->magic = AG_SUPERVISOR_MAGIC;
 	strlcpy(orders->build_id, AG_BUILD_ID, sizeof orders->build_id);
-	orders->deadline_ns = link->params.deadline_ns;
-	orders->memory_limit_bytes = link->params.memory_limit_bytes;
+	orders->deadline_ns = line->params.deadline_ns;
+	orders->memory_limit_bytes = line->params.memory_limit_bytes;
 	orders->memory_total_bytes = ag_settings_memory_bytes();
 	orders->num_cpus = ag_settings_cpus();
 	orders->num_gpus = ag_setting_num_gpus;
@@ -78,15 +78,15 @@ write_orders(AgLink *link)
 }
 
 static bool
-start_worker(AgLink *link)
+start_worker(AgLine *line)
 {
 	BackgroundWorker worker = {0};
 	AgSupervisorSegments segments;
 	MemoryContext old;
 	bool started;
 
-	segments.rows = dsm_segment_handle(link->rows_segment);
-	segments.results = dsm_segment_handle(link->results_segment);
+	segments.rows = dsm_segment_handle(line->rows_segment);
+	segments.results = dsm_segment_handle(line->results_segment);
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
 	worker.bgw_start_time = BgWorkerStart_ConsistentState;
 	worker.bgw_restart_time = BGW_NEVER_RESTART;
@@ -98,28 +98,28 @@ start_worker(AgLink *link)
 	memcpy(worker.bgw_extra, &segments, sizeof segments);
 
 	old = MemoryContextSwitchTo(TopTransactionContext);
-	started = RegisterDynamicBackgroundWorker(&worker, &link->worker);
+	started = RegisterDynamicBackgroundWorker(&worker, &line->worker);
 	MemoryContextSwitchTo(old);
 	return started;
 }
 
 static void
-wait_for_worker(AgLink *link)
+wait_for_worker(AgLine *line)
 {
 	bool told = false;
 
-	while (!start_worker(link))
+	while (!start_worker(line))
 	{
-		if (!told && link->params.tell_waiting)
+		if (!told && line->params.tell_waiting)
 			ereport(NOTICE,
 					(errmsg("waiting for a free background worker"),
 					 errhint("All of max_worker_processes (%d) are taken.", max_worker_processes)));
 		told = true;
-		if (ag_clock_ns() >= link->params.deadline_ns)
+		if (ag_clock_ns() >= line->params.deadline_ns)
 			ereport(ERROR,
 					(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
 					 errmsg("no background worker became free within the time limit of %g s",
-							link->params.time_limit),
+							line->params.time_limit),
 					 errhint("Raise max_worker_processes (now %d) or \"time_limit\", or run fewer "
 							 "fits at a time.",
 							 max_worker_processes)));
@@ -130,87 +130,87 @@ wait_for_worker(AgLink *link)
 	}
 }
 
-AgLink *
-ag_link_open(const AgLinkParams *params)
+AgLine *
+ag_line_open(const AgLineParams *params)
 {
-	AgLink *link = palloc0(sizeof(AgLink));
+	AgLine *line = palloc0(sizeof(AgLine));
 	Size offset = MAXALIGN(sizeof(AgSupervisorOrders));
 	shm_mq *rows, *results;
 
-	link->params = *params;
-	link->context = CurrentMemoryContext;
-	link->last_poll_ns = link->last_client_look_ns = ag_clock_ns();
-	link->rows_segment = create_queue(AG_ROWS_QUEUE_BYTES, offset, &rows, true);
-	link->results_segment = create_queue(AG_RESULTS_QUEUE_BYTES, 0, &results, false);
-	write_orders(link);
-	wait_for_worker(link);
-	on_dsm_detach(link->rows_segment, end_supervisor, PointerGetDatum(link->worker));
-	link->rows = shm_mq_attach(rows, link->rows_segment, link->worker);
-	link->results = shm_mq_attach(results, link->results_segment, link->worker);
-	return link;
+	line->params = *params;
+	line->context = CurrentMemoryContext;
+	line->last_poll_ns = line->last_client_look_ns = ag_clock_ns();
+	line->rows_segment = create_queue(AG_ROWS_QUEUE_BYTES, offset, &rows, true);
+	line->results_segment = create_queue(AG_RESULTS_QUEUE_BYTES, 0, &results, false);
+	write_orders(line);
+	wait_for_worker(line);
+	on_dsm_detach(line->rows_segment, end_supervisor, PointerGetDatum(line->worker));
+	line->rows = shm_mq_attach(rows, line->rows_segment, line->worker);
+	line->results = shm_mq_attach(results, line->results_segment, line->worker);
+	return line;
 }
 
 /* ---- receiving ---- */
 
 static void
-hand_in(AgLink *link)
+hand_in(AgLine *line)
 {
-	link->n_header = 0;
-	link->n_payload = 0;
-	link->params.frame(link->params.arg, &link->header, link->payload);
+	line->n_header = 0;
+	line->n_payload = 0;
+	line->params.frame(line->params.arg, &line->header, line->payload);
 }
 
 static void
-begin_payload(AgLink *link)
+begin_payload(AgLine *line)
 {
 	AgError err;
 
 	ag_error_init(&err);
-	ag_error_check(ag_frame_header_read(link->header_bytes, &link->header, &err), &err);
-	if (link->header.n_bytes > link->payload_size)
+	ag_error_check(ag_frame_header_read(line->header_bytes, &line->header, &err), &err);
+	if (line->header.n_bytes > line->payload_size)
 	{
-		if (link->payload != NULL)
-			pfree(link->payload);
-		link->payload = NULL;
-		link->payload_size = 0;
-		link->payload =
-			MemoryContextAllocHuge(link->context, Max(link->header.n_bytes, AG_PIECE_BYTES));
-		link->payload_size = Max(link->header.n_bytes, AG_PIECE_BYTES);
+		if (line->payload != NULL)
+			pfree(line->payload);
+		line->payload = NULL;
+		line->payload_size = 0;
+		line->payload =
+			MemoryContextAllocHuge(line->context, Max(line->header.n_bytes, AG_PIECE_BYTES));
+		line->payload_size = Max(line->header.n_bytes, AG_PIECE_BYTES);
 	}
 }
 
 /* Bytes of the trainer's stream: puts frames together. */
 static void
-take_stream(AgLink *link, const uint8 *bytes, Size n)
+take_stream(AgLine *line, const uint8 *bytes, Size n)
 {
 	while (n > 0)
 	{
 		Size take;
 
-		if (link->n_header < AG_FRAME_HEADER)
+		if (line->n_header < AG_FRAME_HEADER)
 		{
-			take = Min(n, AG_FRAME_HEADER - link->n_header);
-			memcpy(link->header_bytes + link->n_header, bytes, take);
-			link->n_header += (uint32) take;
-			if (link->n_header == AG_FRAME_HEADER)
-				begin_payload(link);
+			take = Min(n, AG_FRAME_HEADER - line->n_header);
+			memcpy(line->header_bytes + line->n_header, bytes, take);
+			line->n_header += (uint32) take;
+			if (line->n_header == AG_FRAME_HEADER)
+				begin_payload(line);
 		}
 		else
 		{
-			take = Min(n, link->header.n_bytes - link->n_payload);
-			memcpy(link->payload + link->n_payload, bytes, take);
-			link->n_payload += (uint32) take;
+			take = Min(n, line->header.n_bytes - line->n_payload);
+			memcpy(line->payload + line->n_payload, bytes, take);
+			line->n_payload += (uint32) take;
 		}
 		bytes += take;
 		n -= take;
-		if (link->n_header == AG_FRAME_HEADER && link->n_payload == link->header.n_bytes)
-			hand_in(link);
+		if (line->n_header == AG_FRAME_HEADER && line->n_payload == line->header.n_bytes)
+			hand_in(line);
 	}
 }
 
 /* A whole frame of the supervisor's. */
 static void
-take_own(AgLink *link, const uint8 *bytes, Size n)
+take_own(AgLine *line, const uint8 *bytes, Size n)
 {
 	AgFrameHeader header;
 	AgError err;
@@ -221,7 +221,7 @@ take_own(AgLink *link, const uint8 *bytes, Size n)
 	ag_error_check(ag_frame_header_read(bytes, &header, &err), &err);
 	if (header.n_bytes != n - AG_FRAME_HEADER)
 		elog(ERROR, "malformed message of the supervisor");
-	link->params.frame(link->params.arg, &header, bytes + AG_FRAME_HEADER);
+	line->params.frame(line->params.arg, &header, bytes + AG_FRAME_HEADER);
 }
 
 static void
@@ -235,14 +235,14 @@ supervisor_gone(void)
 }
 
 void
-ag_link_poll(AgLink *link)
+ag_line_poll(AgLine *line)
 {
-	link->last_poll_ns = ag_clock_ns();
+	line->last_poll_ns = ag_clock_ns();
 	for (;;)
 	{
 		Size n;
 		void *message;
-		shm_mq_result result = shm_mq_receive(link->results, &n, &message, true);
+		shm_mq_result result = shm_mq_receive(line->results, &n, &message, true);
 
 		if (result == SHM_MQ_WOULD_BLOCK)
 			return;
@@ -251,9 +251,9 @@ ag_link_poll(AgLink *link)
 		if (n < 1)
 			elog(ERROR, "malformed message of the supervisor");
 		if (*(uint8 *) message == AG_PIECE_OWN)
-			take_own(link, (uint8 *) message + 1, n - 1);
+			take_own(line, (uint8 *) message + 1, n - 1);
 		else
-			take_stream(link, (uint8 *) message + 1, n - 1);
+			take_stream(line, (uint8 *) message + 1, n - 1);
 		CHECK_FOR_INTERRUPTS();
 	}
 }
@@ -261,13 +261,13 @@ ag_link_poll(AgLink *link)
 /* ---- waiting ---- */
 
 static void
-check_client(AgLink *link)
+check_client(AgLine *line)
 {
 	int64 now = ag_clock_ns();
 
-	if (now - link->last_client_look_ns < CLIENT_LOOK_NS)
+	if (now - line->last_client_look_ns < CLIENT_LOOK_NS)
 		return;
-	link->last_client_look_ns = now;
+	line->last_client_look_ns = now;
 	if (!ag_client_connected())
 	{
 		ClientConnectionLost = true;
@@ -277,66 +277,66 @@ check_client(AgLink *link)
 }
 
 static void
-check_deadline(AgLink *link, int64 deadline_ns, const char *message)
+check_deadline(AgLine *line, int64 deadline_ns, const char *message)
 {
 	if (ag_clock_ns() < deadline_ns)
 		return;
-	ereport(ERROR, (errcode(ERRCODE_QUERY_CANCELED), errmsg(message, link->params.time_limit),
+	ereport(ERROR, (errcode(ERRCODE_QUERY_CANCELED), errmsg(message, line->params.time_limit),
 					errhint("Raise \"time_limit\" or train on fewer rows.")));
 }
 
 void
-ag_link_tick(AgLink *link)
+ag_line_tick(AgLine *line)
 {
 	CHECK_FOR_INTERRUPTS();
-	if (ag_clock_ns() - link->last_poll_ns < TICK_NS)
+	if (ag_clock_ns() - line->last_poll_ns < TICK_NS)
 		return;
-	ag_link_poll(link);
-	check_client(link);
-	check_deadline(link, link->params.deadline_ns,
+	ag_line_poll(line);
+	check_client(line);
+	check_deadline(line, line->params.deadline_ns,
 				   "the time limit of %g s passed while the rows were being read");
 }
 
 static void
-sleep_on_latch(AgLink *link, long timeout_ms)
+sleep_on_latch(AgLine *line, long timeout_ms)
 {
 	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, timeout_ms,
 					 PG_WAIT_EXTENSION);
 	ResetLatch(MyLatch);
 	CHECK_FOR_INTERRUPTS();
-	check_client(link);
+	check_client(line);
 }
 
 void
-ag_link_wait(AgLink *link)
+ag_line_wait(AgLine *line)
 {
-	sleep_on_latch(link, 500);
-	ag_link_poll(link);
-	check_deadline(link, link->params.give_up_ns,
+	sleep_on_latch(line, 500);
+	ag_line_poll(line);
+	check_deadline(line, line->params.give_up_ns,
 				   "the trainer did not keep to the time limit of %g s");
 }
 
 void
-ag_link_send(AgLink *link, const void *bytes, size_t n_bytes, bool flush)
+ag_line_send(AgLine *line, const void *bytes, size_t n_bytes, bool flush)
 {
 	const char *at = bytes;
 
 	while (n_bytes > 0)
 	{
 		Size n = Min(n_bytes, AG_PIECE_BYTES);
-		shm_mq_result result = ag_shm_mq_send(link->rows, n, at, true, flush && n == n_bytes);
+		shm_mq_result result = ag_shm_mq_send(line->rows, n, at, true, flush && n == n_bytes);
 
 		if (result == SHM_MQ_DETACHED)
 		{
-			ag_link_poll(link); /* its reason, if it left one */
+			ag_line_poll(line); /* its reason, if it left one */
 			supervisor_gone();
 		}
 		if (result == SHM_MQ_WOULD_BLOCK)
 		{
 			/* the same piece again when there is room; nothing else may be sent in between */
-			ag_link_poll(link);
-			sleep_on_latch(link, 200);
-			check_deadline(link, link->params.deadline_ns,
+			ag_line_poll(line);
+			sleep_on_latch(line, 200);
+			check_deadline(line, line->params.deadline_ns,
 						   "the time limit of %g s passed while the rows were being read");
 			continue;
 		}
@@ -348,14 +348,14 @@ ag_link_send(AgLink *link, const void *bytes, size_t n_bytes, bool flush)
 /* ---- the end ---- */
 
 void
-ag_link_close(AgLink *link)
+ag_line_close(AgLine *line)
 {
 	int64 patience_ns = ag_clock_ns() + INT64_C(1000000000);
 	pid_t pid;
 
-	dsm_detach(link->results_segment);
-	dsm_detach(link->rows_segment);
-	while (GetBackgroundWorkerPid(link->worker, &pid) != BGWH_STOPPED &&
+	dsm_detach(line->results_segment);
+	dsm_detach(line->rows_segment);
+	while (GetBackgroundWorkerPid(line->worker, &pid) != BGWH_STOPPED &&
 		   ag_clock_ns() < patience_ns)
 	{
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 10,
@@ -363,8 +363,8 @@ ag_link_close(AgLink *link)
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}
-	pfree(link->worker);
-	if (link->payload != NULL)
-		pfree(link->payload);
-	pfree(link);
+	pfree(line->worker);
+	if (line->payload != NULL)
+		pfree(line->payload);
+	pfree(line);
 }

@@ -1,0 +1,295 @@
+/*
+ * fit.c - ag_fit: from the call to the stored predictor.
+ *
+ * Everything that can be refused is refused before a row is read. Then the rows go to the trainer, and what it
+ * made comes back. It is stored only when the trainer has ended, in the caller's transaction: a fit that holds CPUs and memory of
+ * the cluster never waits for a lock of SQL, whose deadlock detector couldn't see it.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "access/parallel.h"
+#include "access/xact.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "tcop/utility.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+
+#include "pg/compat.h"
+#include "pg/deadline.h"
+#include "pg/errors.h"
+#include "pg/fit.h"
+#include "pg/options_json.h"
+#include "pg/settings.h"
+
+#define LONGEST_TIME_LIMIT_S 1e9
+#define GB 1e9
+
+PG_FUNCTION_INFO_V1(ag_sql_fit);
+
+/* The engine's memory isn't the server's: it goes with the call's memory context, in an error too. */
+static void
+free_call(void *arg)
+{
+	AgFitCall *call = arg;
+
+	ag_options_free(call->options);
+	call->options = NULL;
+	ag_arena_free(&call->arena);
+}
+
+static AgFitCall *
+begin_call(void)
+{
+	MemoryContext context =
+		AllocSetContextCreate(CurrentMemoryContext, "ag_fit", ALLOCSET_DEFAULT_SIZES);
+	MemoryContextCallback *callback;
+	AgFitCall *call;
+
+	MemoryContextSwitchTo(context);
+	call = palloc0(sizeof(AgFitCall));
+	call->context = context;
+	call->started_ns = ag_clock_ns();
+	call->last_notice_ns = call->started_ns;
+	ag_mem_init(&call->mem, INT64_MAX);
+	ag_arena_init(&call->arena, &call->mem);
+	callback = palloc0(sizeof(MemoryContextCallback));
+	callback->func = free_call;
+	callback->arg = call;
+	MemoryContextRegisterResetCallback(context, callback);
+	return call;
+}
+
+/* ---- options ---- */
+
+static void
+choose_zone(AgFitCall *call)
+{
+	if (call->options->time_zone == NULL)
+		call->zone = session_timezone;
+	else
+		call->zone = pg_tzset(ag_text_from_utf8(call->options->time_zone));
+	if (call->zone == NULL)
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						errmsg("option \"time_zone\": there is no time zone \"%s\"",
+							   ag_text_from_utf8(call->options->time_zone)),
+						errhint("The view pg_timezone_names lists them.")));
+}
+
+static void
+choose_limits(AgFitCall *call)
+{
+	double asked_gb = call->options->memory_limit_gb;
+	double seconds = call->options->time_limit;
+
+	if (isnan(seconds))
+	{
+		seconds = ag_setting_default_time_limit_s;
+		if (call->options->verbosity >= AG_LOG_NORMAL)
+			ereport(NOTICE,
+					(errmsg("time limit: %d s, the default", ag_setting_default_time_limit_s),
+					 errhint("Set the option \"time_limit\" or the setting "
+							 "ag_pg.default_time_limit for another.")));
+	}
+	call->time_limit = Min(seconds, LONGEST_TIME_LIMIT_S);
+	call->deadline_ns = call->started_ns + (int64) (call->time_limit * 1e9);
+
+	call->memory_limit_bytes = ag_settings_memory_bytes();
+	if (isnan(asked_gb))
+		return;
+	if (asked_gb * GB > (double) call->memory_limit_bytes)
+		ereport(WARNING, (errmsg("memory_limit of %g GB is more than fits may use; %.1f GB it is",
+								 asked_gb, (double) call->memory_limit_bytes / GB),
+						  errhint("A superuser can raise the setting ag_pg.memory_limit.")));
+	else
+		call->memory_limit_bytes = (int64) (asked_gb * GB);
+}
+
+static void
+read_options(AgFitCall *call)
+{
+	AgError err;
+
+	ag_error_init(&err);
+	ag_options_flatten(call->options_json, &call->entries, &call->n_entries);
+	ag_error_check(
+		ag_options_parse(&call->mem, call->entries, call->n_entries, &call->options, &err), &err);
+	choose_zone(call);
+	choose_limits(call);
+}
+
+/* ---- to the trainer and back ---- */
+
+/* A frame of that payload. The writer's memory is the engine's and sending may fail: so a copy of ours is sent. */
+static void
+send_payload(AgFitCall *call, AgWriter *payload, AgFrameType type)
+{
+	bool failed = payload->failed || payload->size > AG_FRAME_MAX;
+	size_t n = failed ? 0 : payload->size;
+	uint8 *frame = MemoryContextAllocHuge(call->context, AG_FRAME_HEADER + n);
+
+	if (n > 0)
+		memcpy(frame + AG_FRAME_HEADER, payload->data, n);
+	ag_writer_free(payload);
+	if (failed)
+		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+	ag_frame_header_write(frame, type, (uint32) n);
+	ag_line_send(call->line, frame, AG_FRAME_HEADER + n, true);
+	pfree(frame);
+}
+
+static void
+send_job(AgFitCall *call)
+{
+	AgMsgHello hello = {AG_WIRE_VERSION, AG_BUILD_ID};
+	AgMsgJob job = {0};
+	AgWriter payload;
+
+	ag_writer_init(&payload, &call->mem);
+	ag_msg_hello_write(&payload, &hello);
+	send_payload(call, &payload, AG_FRAME_HELLO);
+
+	job.n_entries = call->n_entries;
+	job.entries = call->entries;
+	job.schema = call->schema;
+	job.label_column = call->label_column;
+	job.source_name = ag_text_to_utf8(call->source->table != NULL ? call->source->table : "query");
+	job.time_zone = ag_text_to_utf8(pg_get_timezone_name(call->zone));
+	job.raw_text = call->raw_text;
+	job.time_left = (double) (call->deadline_ns - ag_clock_ns()) / 1e9;
+	job.time_limit = call->time_limit;
+	job.memory_limit_bytes = call->memory_limit_bytes;
+	job.gpu_fallback = ag_settings_gpu_fallback_name();
+	ag_writer_init(&payload, &call->mem);
+	ag_msg_job_write(&payload, &job);
+	send_payload(call, &payload, AG_FRAME_JOB);
+}
+
+static void
+open_line(AgFitCall *call)
+{
+	double grace_s = Max(8.0, call->time_limit / 10);
+	AgLineParams params = {0};
+
+	params.deadline_ns = call->deadline_ns;
+	params.give_up_ns = call->deadline_ns + (int64) (grace_s * 1e9);
+	params.time_limit = call->time_limit;
+	params.memory_limit_bytes = call->memory_limit_bytes;
+	params.frame = ag_fit_take_frame;
+	params.arg = call;
+	params.tell_waiting = call->options->verbosity > 0;
+	call->line = ag_line_open(&params);
+}
+
+static void
+raise_late(const AgFitCall *call)
+{
+	ereport(ERROR, (errcode(ERRCODE_QUERY_CANCELED),
+					errmsg("the time limit of %g s passed while the rows were being read",
+						   call->time_limit),
+					errhint("Raise the option \"time_limit\", or fit on fewer rows.")));
+}
+
+/* The executor has the say meanwhile, so a timer watches over the time limit. */
+static void
+read_rows(AgFitCall *call)
+{
+	MemoryContext context = CurrentMemoryContext;
+
+	call->reading = true;
+	PG_TRY();
+	{
+		ag_deadline_start(call->deadline_ns);
+		ag_stream_run(call->source, &call->schema, call->columns, call->zone, call->raw_text,
+					  call->line, &call->read);
+	}
+	PG_CATCH();
+	{
+		if (ag_deadline_stop() && geterrcode() == ERRCODE_QUERY_CANCELED)
+		{
+			MemoryContextSwitchTo(context);
+			FlushErrorState();
+			raise_late(call);
+		}
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	if (ag_deadline_stop())
+		raise_late(call);
+	call->reading = false;
+	if (call->options->verbosity >= AG_LOG_RESOURCES)
+		ereport(NOTICE,
+				(errmsg("read " INT64_FORMAT " rows, %.1f MB in %.2f s (%.0f MB/s)",
+						call->read.n_rows, (double) call->read.n_bytes / 1e6, call->read.seconds,
+						(double) call->read.n_bytes / 1e6 / Max(call->read.seconds, 1e-6))));
+}
+
+static void
+train(AgFitCall *call)
+{
+	ag_fit_begin_results(call);
+	open_line(call);
+	send_job(call);
+	read_rows(call);
+	while (!call->done)
+		ag_line_wait(call->line);
+	ag_line_close(call->line);
+	if (!call->has_fitted)
+		ereport(ERROR, (errcode(ERRCODE_PROTOCOL_VIOLATION),
+						errmsg("the trainer ended without a predictor")));
+}
+
+static void
+refuse_early(void)
+{
+	PreventCommandDuringRecovery("ag_fit()");
+	PreventCommandIfReadOnly("ag_fit()");
+	PreventCommandIfParallelMode("ag_fit()");
+}
+
+static void
+fit(AgFitCall *call)
+{
+	read_options(call);
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	MemoryContextSwitchTo(call->context);
+	call->raw_text = GetDatabaseEncoding() == PG_SQL_ASCII;
+	call->source = ag_source_open(call->data);
+	ag_fit_choose_columns(call);
+	ag_fit_choose_name(call);
+	train(call);
+	ag_fit_store(call);
+	ag_fit_tell_how_to_predict(call);
+	SPI_finish();
+}
+
+/* ag_fit(data text, label text, options jsonb) RETURNS text */
+Datum
+ag_sql_fit(PG_FUNCTION_ARGS)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	AgFitCall *call;
+	text *name;
+
+	refuse_early();
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
+		ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+						errmsg("%s of ag_fit must not be NULL",
+							   PG_ARGISNULL(0) ? "the data" : "the label")));
+	call = begin_call();
+	call->data = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	call->label = text_to_cstring(PG_GETARG_TEXT_PP(1));
+	call->options_json = PG_ARGISNULL(2)
+							 ? DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum("{}")))
+							 : PG_GETARG_JSONB_P_COPY(2);
+	fit(call);
+	MemoryContextSwitchTo(caller);
+	name = cstring_to_text(call->name);
+	MemoryContextDelete(call->context);
+	PG_RETURN_TEXT_P(name);
+}

@@ -1,0 +1,261 @@
+/*
+ * fit_result.c - what the trainer says during a fit, and what it leaves when it is done.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "access/tupdesc.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_type.h"
+#include "executor/tuptable.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+#include "pg/catalog.h"
+#include "pg/errors.h"
+#include "pg/fit.h"
+
+#define NOTICE_EVERY_NS INT64_C(9500000000)
+#define MAX_PASTED_QUERY 300
+
+void
+ag_fit_begin_results(AgFitCall *call)
+{
+	TupleDesc desc = CreateTemplateTupleDesc(2);
+
+	TupleDescInitEntry(desc, 1, "type", INT4OID, -1, 0);
+	TupleDescInitEntry(desc, 2, "payload", BYTEAOID, -1, 0);
+	call->frames_desc = desc;
+	call->frames = tuplestore_begin_heap(false, false, work_mem);
+}
+
+/* ---- messages ---- */
+
+static void
+take_log(AgFitCall *call, const uint8 *payload, uint32 n)
+{
+	int verbosity = call->options->verbosity;
+	AgMsgLog log;
+	AgError err;
+
+	ag_error_init(&err);
+	ag_error_check(ag_msg_log_read(&call->arena, payload, n, &log, &err), &err);
+	if (verbosity == 0 || (int) log.level > verbosity)
+		return;
+	ereport(log.level == AG_LOG_WARNING ? WARNING : NOTICE,
+			(errmsg_internal("%s", ag_message_from_utf8(log.text)),
+			 log.hint[0] != '\0' ? errhint("%s", ag_message_from_utf8(log.hint)) : 0));
+	call->last_notice_ns = ag_clock_ns();
+}
+
+/* A long phase speaks up about every 10 seconds. */
+static void
+take_progress(AgFitCall *call, const uint8 *payload, uint32 n)
+{
+	AgMsgProgress progress;
+	AgError err;
+	int64 now = ag_clock_ns();
+	double elapsed_s = (double) (now - call->started_ns) / 1e9;
+
+	ag_error_init(&err);
+	ag_error_check(ag_msg_progress_read(&call->arena, payload, n, &progress, &err), &err);
+	if (call->options->verbosity < AG_LOG_NORMAL || now - call->last_notice_ns < NOTICE_EVERY_NS)
+		return;
+	call->last_notice_ns = now;
+	if (progress.fraction >= 0)
+		ereport(NOTICE, (errmsg("%s: %.0f %% after %.0f s", ag_message_from_utf8(progress.phase),
+								Min(progress.fraction, 1.0) * 100, elapsed_s)));
+	else
+		ereport(NOTICE, (errmsg("%s: at work after %.0f s", ag_message_from_utf8(progress.phase),
+								elapsed_s)));
+}
+
+static void
+take_error(const uint8 *payload, uint32 n)
+{
+	AgError fault, err;
+
+	ag_error_init(&err);
+	ag_error_init(&fault);
+	ag_error_check(ag_msg_error_read(payload, n, &fault, &err), &err);
+	if (fault.status == AG_OK)
+		fault.status = AG_ERR_INTERNAL;
+	ag_error_raise(&fault);
+}
+
+static void
+keep_frame(AgFitCall *call, AgFrameType type, const uint8 *payload, uint32 n)
+{
+	bytea *copy;
+	Datum values[2];
+	bool nulls[2] = {false, false};
+
+	if (n > MaxAllocSize - VARHDRSZ)
+		ereport(ERROR, (errcode(ERRCODE_PROTOCOL_VIOLATION),
+						errmsg("the trainer sent a result of %u bytes", n)));
+	copy = palloc(n + VARHDRSZ);
+	SET_VARSIZE(copy, n + VARHDRSZ);
+	memcpy(VARDATA(copy), payload, n);
+	values[0] = Int32GetDatum((int32) type);
+	values[1] = PointerGetDatum(copy);
+	tuplestore_putvalues(call->frames, call->frames_desc, values, nulls);
+	pfree(copy);
+}
+
+void
+ag_fit_take_frame(void *arg, const AgFrameHeader *header, const uint8 *payload)
+{
+	AgFitCall *call = arg;
+	uint32 n = header->n_bytes;
+	MemoryContext old = MemoryContextSwitchTo(call->context);
+	AgError err;
+
+	ag_error_init(&err);
+	switch (header->type)
+	{
+		case AG_FRAME_LOG:
+			take_log(call, payload, n);
+			break;
+		case AG_FRAME_PROGRESS:
+			take_progress(call, payload, n);
+			break;
+		case AG_FRAME_ERROR:
+			take_error(payload, n);
+			break;
+		case AG_FRAME_PREDICTOR:
+			ag_error_check(ag_msg_predictor_read(&call->arena, payload, n, &call->fitted, &err),
+						   &err);
+			call->has_fitted = true;
+			break;
+		case AG_FRAME_FEATURE:
+		case AG_FRAME_MEMBER:
+		case AG_FRAME_PART:
+			keep_frame(call, header->type, payload, n);
+			break;
+		case AG_FRAME_DONE:
+			ag_error_check(ag_msg_done_read(&call->arena, payload, n, &call->totals, &err), &err);
+			call->done = true;
+			break;
+		default:
+			ereport(ERROR,
+					(errcode(ERRCODE_PROTOCOL_VIOLATION),
+					 errmsg("unexpected frame of type %d from the trainer", (int) header->type)));
+	}
+	MemoryContextSwitchTo(old);
+}
+
+/* ---- storing ---- */
+
+static void
+store_frame(AgFitCall *call, const pg_uuid_t *id, AgFrameType type, bytea *payload)
+{
+	const void *bytes = VARDATA_ANY(payload);
+	size_t n = VARSIZE_ANY_EXHDR(payload);
+	AgFittedFeature feature;
+	AgFittedMember member;
+	AgMsgPart part;
+	AgError err;
+
+	ag_error_init(&err);
+	switch (type)
+	{
+		case AG_FRAME_FEATURE:
+			ag_error_check(ag_msg_feature_read(&call->arena, bytes, n, &feature, &err), &err);
+			ag_catalog_store_feature(id, &feature);
+			break;
+		case AG_FRAME_MEMBER:
+			ag_error_check(ag_msg_member_read(&call->arena, bytes, n, &member, &err), &err);
+			ag_catalog_store_member(id, &member);
+			break;
+		default:
+			ag_error_check(ag_msg_part_read(bytes, n, &part, &err), &err);
+			ag_catalog_store_part(id, part.member, part.part, part.bytes, part.n_bytes);
+			break;
+	}
+}
+
+void
+ag_fit_store(AgFitCall *call)
+{
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(call->frames_desc, &TTSOpsMinimalTuple);
+	MemoryContext scratch =
+		AllocSetContextCreate(call->context, "ag_pg store", ALLOCSET_DEFAULT_SIZES);
+	AgCatalogPredictor predictor = {0};
+	pg_uuid_t id;
+
+	MemoryContextSwitchTo(scratch);
+	predictor.name = call->name;
+	predictor.owner = GetUserNameFromId(GetUserId(), false);
+	predictor.data = call->data;
+	predictor.label = call->label_name;
+	predictor.options_json =
+		JsonbToCString(NULL, &call->options_json->root, VARSIZE(call->options_json));
+	predictor.time_limit = call->time_limit;
+	predictor.fit_seconds = (double) (ag_clock_ns() - call->started_ns) / 1e9;
+	predictor.fitted = &call->fitted;
+	ag_catalog_store_begin(&predictor, &id, &call->version);
+	while (tuplestore_gettupleslot(call->frames, true, false, slot))
+	{
+		MemoryContextReset(scratch);
+		slot_getallattrs(slot);
+		store_frame(call, &id, (AgFrameType) DatumGetInt32(slot->tts_values[0]),
+					(bytea *) DatumGetPointer(slot->tts_values[1]));
+	}
+	ag_catalog_store_end(&id);
+	MemoryContextSwitchTo(call->context);
+	ExecDropSingleTupleTableSlot(slot);
+	tuplestore_end(call->frames);
+	MemoryContextDelete(scratch);
+}
+
+/* ---- the last word ---- */
+
+/* A name that no column has: a column called like the alias would be taken for it. */
+static const char *
+free_alias(const AgSource *source)
+{
+	static const char *const aliases[] = {"t", "row_of_t", "source_row", "ag_row"};
+
+	for (size_t a = 0; a < lengthof(aliases); a++)
+	{
+		bool taken = false;
+
+		for (int i = 0; i < source->n_columns && !taken; i++)
+			taken = strcmp(source->columns[i].name, aliases[a]) == 0;
+		if (!taken)
+			return aliases[a];
+	}
+	return "ag_source";
+}
+
+static const char *
+pasted_source(const AgFitCall *call)
+{
+	const AgSource *source = call->source;
+
+	if (source->table == NULL)
+		return strlen(call->data) <= MAX_PASTED_QUERY ? psprintf("(%s)", call->data)
+													  : "(... the query ...)";
+	return RelationIsVisible(source->relid) ? quote_identifier(source->table) : source->qualified;
+}
+
+void
+ag_fit_tell_how_to_predict(AgFitCall *call)
+{
+	AgType label_type = call->schema.columns[call->label_column].type;
+	const char *function = label_type == AG_TYPE_TEXT ? "ag_predict_class" : "ag_predict";
+	const char *alias = free_alias(call->source);
+	List *path = fetch_search_path(false);
+
+	if (call->options->verbosity == 0)
+		return;
+	if (!list_member_oid(path, ag_catalog_schema()))
+		function = quote_qualified_identifier(get_namespace_name(ag_catalog_schema()), function);
+	list_free(path);
+	ereport(NOTICE, (errmsg("stored as \"%s\", version %d", call->name, call->version),
+					 errhint("SELECT *, %s(%s, %s) FROM %s AS %s", function,
+							 quote_literal_cstr(call->name), alias, pasted_source(call), alias)));
+}

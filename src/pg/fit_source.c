@@ -1,0 +1,157 @@
+/*
+ * fit_source.c - what of the data takes part in a fit, and under which name the predictor is kept.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_collation.h"
+#include "catalog/pg_type.h"
+#include "lib/stringinfo.h"
+#include "utils/builtins.h"
+#include "utils/formatting.h"
+#include "utils/lsyscache.h"
+
+#include "pg/catalog.h"
+#include "pg/convert.h"
+#include "pg/errors.h"
+#include "pg/fit.h"
+
+#define MAX_LISTED 50 /* columns named in a warning */
+
+static void
+warn_left_out(AgFitCall *call, const char *list, int n)
+{
+	if (n == 0 || call->options->verbosity == 0)
+		return;
+	ereport(WARNING,
+			(errmsg_plural("column left out, of a type no feature can be made of: %s",
+						   "columns left out, of types no feature can be made of: %s", n, list),
+			 errhint("Cast to a number or text in a query what should count.")));
+}
+
+/* Marks the columns the user doesn't want. */
+static bool *
+ignored_columns(AgFitCall *call, int label)
+{
+	AgSource *source = call->source;
+	bool *ignored = palloc0(Max(source->n_columns, 1) * sizeof(bool));
+
+	for (int i = 0; i < call->options->n_ignored; i++)
+	{
+		const char *name = ag_text_from_utf8(call->options->ignored_columns[i]);
+		int column = ag_source_find_column(source, name, "ignored column");
+
+		if (column == label)
+			ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+							errmsg("option \"ignored_columns\" names the label \"%s\"", name)));
+		ignored[column] = true;
+	}
+	return ignored;
+}
+
+static void
+add_column(AgFitCall *call, int column, AgType type, AgRole role)
+{
+	AgSourceColumn *from = &call->source->columns[column];
+	AgColumn *to = &call->schema.columns[call->schema.n_columns];
+
+	from->wanted = true;
+	to->name = ag_text_to_utf8(from->name);
+	to->sql_type = ag_text_to_utf8(format_type_be(from->typid));
+	to->type = type;
+	to->role = role;
+	if (role == AG_ROLE_LABEL)
+		call->label_column = call->schema.n_columns;
+	call->columns[call->schema.n_columns++] = column;
+}
+
+static void
+check_label_type(const AgSourceColumn *column)
+{
+	AgType type;
+
+	if (!ag_convert_natural_type(column->typid, &type))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("column \"%s\" of type %s can't be a label", column->name,
+						format_type_be(column->typid)),
+				 errhint("A label is a number, a boolean, or a text or enum that names a class.")));
+}
+
+void
+ag_fit_choose_columns(AgFitCall *call)
+{
+	AgSource *source = call->source;
+	int label = ag_source_find_column(source, call->label, "label");
+	bool *ignored = ignored_columns(call, label);
+	StringInfoData left_out;
+	int n_left_out = 0;
+
+	check_label_type(&source->columns[label]);
+	call->label_name = source->columns[label].name;
+	call->schema.columns = palloc0(source->n_columns * sizeof(AgColumn));
+	call->columns = palloc0(source->n_columns * sizeof(int));
+	initStringInfo(&left_out);
+	for (int i = 0; i < source->n_columns; i++)
+	{
+		AgSourceColumn *column = &source->columns[i];
+		AgType type;
+
+		if (ignored[i])
+			continue;
+		if (ag_convert_natural_type(column->typid, &type))
+		{
+			add_column(call, i, type, i == label ? AG_ROLE_LABEL : AG_ROLE_FEATURE);
+			continue;
+		}
+		if (n_left_out++ < MAX_LISTED)
+			appendStringInfo(&left_out, "%s\"%s\" (%s)", n_left_out > 1 ? ", " : "", column->name,
+							 format_type_be(column->typid));
+	}
+	if (n_left_out > MAX_LISTED)
+		appendStringInfo(&left_out, ", and %d more", n_left_out - MAX_LISTED);
+	warn_left_out(call, left_out.data, n_left_out);
+	if (call->schema.n_columns < 2)
+		ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION),
+						errmsg("there is no column to learn \"%s\" from", call->label_name),
+						errdetail("No usable feature is left beside the label.")));
+	ag_source_select(source);
+}
+
+/* ---- the name ---- */
+
+static char *
+default_name(AgFitCall *call)
+{
+	char *joined;
+
+	if (call->source->table == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("a fit on a query needs the option \"name\""),
+				 errhint("For example: ag_fit('SELECT ...', 'y', '{\"name\": \"my_model\"}').")));
+	joined = psprintf("%s_%s", call->source->table, call->label_name);
+	return str_tolower(joined, strlen(joined), DEFAULT_COLLATION_OID);
+}
+
+void
+ag_fit_choose_name(AgFitCall *call)
+{
+	bool given = call->options->name != NULL;
+	char *name = given ? ag_text_from_utf8(call->options->name) : default_name(call);
+
+	if (name[0] == '\0' || strlen(name) >= NAMEDATALEN)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("predictor name \"%.200s\" is %s", name,
+						name[0] == '\0' ? "empty" : "too long"),
+				 errhint("%s has 1 to %d bytes.",
+						 given ? "A name" : "Give the option \"name\": a name", NAMEDATALEN - 1)));
+	if (strpbrk(name, "@/") != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("predictor name \"%s\" holds \"@\" or \"/\"", name),
+				 errdetail("They stand for versions and members in 'name@3' and 'name/GBM'."),
+				 given ? 0 : errhint("Give the option \"name\".")));
+	ag_catalog_check_name(name);
+	call->name = pstrdup(name);
+}
