@@ -108,6 +108,11 @@ COMMENT ON COLUMN @extschema@.ag_member.predict_time IS 'seconds of its own to p
 COMMENT ON COLUMN @extschema@.ag_member.inputs IS 'the models it combines and their weights; NULL for a model that reads the columns';
 COMMENT ON TABLE @extschema@.ag_member_part IS 'the bytes of a member, in parts of 8 MB; member 0 is the pipeline';
 
+CREATE FUNCTION @extschema@.ag_fit(data text, label text, options jsonb DEFAULT '{}') RETURNS text
+    LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 AS 'MODULE_PATHNAME', 'ag_sql_fit';
+COMMENT ON FUNCTION @extschema@.ag_fit(text, text, jsonb) IS
+    'trains a predictor of the column label on a table or query, stores it and gives its name; ag_options() lists the options';
+
 CREATE FUNCTION @extschema@.ag_version() RETURNS text
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'ag_sql_version';
 COMMENT ON FUNCTION @extschema@.ag_version() IS
