@@ -87,14 +87,7 @@ choose_limits(AgFitCall *call)
 	double seconds = call->options->time_limit;
 
 	if (isnan(seconds))
-	{
 		seconds = ag_setting_default_time_limit_s;
-		if (call->options->verbosity >= AG_LOG_NORMAL)
-			ereport(NOTICE,
-					(errmsg("time limit: %d s, the default", ag_setting_default_time_limit_s),
-					 errhint("Set the option \"time_limit\" or the setting "
-							 "ag_pg.default_time_limit for another.")));
-	}
 	call->time_limit = Min(seconds, LONGEST_TIME_LIMIT_S);
 	call->deadline_ns = call->started_ns + (int64) (call->time_limit * 1e9);
 
@@ -229,8 +222,18 @@ read_rows(AgFitCall *call)
 }
 
 static void
+tell_time_limit(const AgFitCall *call)
+{
+	if (isnan(call->options->time_limit) && call->options->verbosity >= AG_LOG_NORMAL)
+		ereport(NOTICE, (errmsg("time limit: %d s, the default", ag_setting_default_time_limit_s),
+						 errhint("Set the option \"time_limit\" or the setting "
+								 "ag_pg.default_time_limit for another.")));
+}
+
+static void
 train(AgFitCall *call)
 {
+	tell_time_limit(call);
 	ag_fit_begin_results(call);
 	open_line(call);
 	send_job(call);

@@ -197,15 +197,17 @@ ag_fit_store(AgFitCall *call)
 	predictor.fit_seconds = (double) (ag_clock_ns() - call->started_ns) / 1e9;
 	predictor.fitted = &call->fitted;
 	ag_catalog_store_begin(&predictor, &id, &call->version);
+	MemoryContextSwitchTo(call->context); /* the slot frees what it read from the file itself */
 	while (tuplestore_gettupleslot(call->frames, true, false, slot))
 	{
-		MemoryContextReset(scratch);
 		slot_getallattrs(slot);
+		MemoryContextReset(scratch);
+		MemoryContextSwitchTo(scratch);
 		store_frame(call, &id, (AgFrameType) DatumGetInt32(slot->tts_values[0]),
 					(bytea *) DatumGetPointer(slot->tts_values[1]));
+		MemoryContextSwitchTo(call->context);
 	}
 	ag_catalog_store_end(&id);
-	MemoryContextSwitchTo(call->context);
 	ExecDropSingleTupleTableSlot(slot);
 	tuplestore_end(call->frames);
 	MemoryContextDelete(scratch);

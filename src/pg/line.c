@@ -36,6 +36,7 @@ struct AgLine
 	AgFrameHeader header;
 	uint8 *payload;
 	uint32 n_payload, payload_size;
+	bool finished; /* DONE has come: the supervisor may go now */
 	MemoryContext context;
 };
 
@@ -157,6 +158,8 @@ hand_in(AgLine *line)
 {
 	line->n_header = 0;
 	line->n_payload = 0;
+	if (line->header.type == AG_FRAME_DONE)
+		line->finished = true;
 	line->params.frame(line->params.arg, &line->header, line->payload);
 }
 
@@ -238,7 +241,7 @@ void
 ag_line_poll(AgLine *line)
 {
 	line->last_poll_ns = ag_clock_ns();
-	for (;;)
+	while (!line->finished)
 	{
 		Size n;
 		void *message;
