@@ -41,8 +41,8 @@ ag_civil_from_days(int64_t days)
 int64_t
 ag_days_of_timestamp(int64_t timestamp_us, int64_t *time_us)
 {
-	int64_t days = floor_divide(timestamp_us, AG_DAY_US);
+	int64_t time = timestamp_us % AG_DAY_US;
 
-	*time_us = timestamp_us - days * AG_DAY_US;
-	return days;
+	*time_us = time < 0 ? time + AG_DAY_US : time;
+	return floor_divide(timestamp_us, AG_DAY_US);
 }

@@ -247,8 +247,8 @@ static void
 log_drops(const AgContext *ctx, const AgPipeline *pipeline, const Reason *reasons)
 {
 	static const char *const what[N_REASONS] = {"", "without a value", "with one value only",
-												"that tell every row apart (identifier-like)",
-												"that repeat an earlier column"};
+												"of identifier-like text",
+												"repeating an earlier column"};
 	char names[3072];
 
 	for (int reason = ALL_MISSING; reason < N_REASONS; reason++)
