@@ -131,6 +131,96 @@ layouts(void)
 	ag_trees_free(trees);
 }
 
+/* Thresholds on a grid, so that no feature has more than 254 of them. */
+static void
+coarsen(AgTrees *trees)
+{
+	AgTreeNode *nodes = (AgTreeNode *) trees->nodes;
+
+	for (uint64_t i = 0; i < trees->n_nodes; i++)
+		if (isfinite(nodes[i].threshold) && fabs(nodes[i].threshold) < 1e6)
+			nodes[i].threshold = floor(nodes[i].threshold * 8.0) / 8.0;
+}
+
+/* Many rows at once give the same bytes as one by one: any number of them, in trees of any size. */
+static void
+many_rows(void)
+{
+	static const RandomTrees big[] = {{12, 20, 40, 1, 60, AG_LINK_IDENTITY},
+									  {13, 4, 48, 3, 100, AG_LINK_SOFTMAX},
+									  {14, 9, 17, 1, 400, AG_LINK_SIGMOID},
+									  {15, 2, 300, 1, 31, AG_LINK_SIGMOID}};
+	static const int64_t counts[] = {0, 1, 15, 16, 17, 63, 64, 65, 200};
+	static double features[200 * 64], scores[200 * 4], alone[200 * 4];
+
+	for (size_t s = 0; s < N_SHAPES + 4; s++)
+	{
+		AgTrees *trees = make(s < N_SHAPES ? shapes[s] : big[s - N_SHAPES]);
+		bool is_big = trees->n_trees > 0 && trees->n_leaves / trees->n_trees > 64;
+
+		coarsen(trees);
+		AG_CHECK_EQ(ag_trees_prepare_rows(&ctx, trees), AG_OK);
+		AG_CHECK((trees->rows != NULL) == (trees->n_trees >= 16 && !is_big));
+		for (uint64_t row = 0; row < 200; row++)
+			make_row(trees, s + 90, row, features + row * trees->n_features);
+		for (int64_t i = 0; i < 200; i++)
+			ag_trees_score(trees, features + i * trees->n_features, alone + i * trees->n_outputs);
+		for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++)
+		{
+			size_t n = (size_t) counts[c] * trees->n_outputs;
+
+			for (size_t i = 0; i < 200 * 4; i++)
+				scores[i] = -77.0;
+			ag_trees_score_rows(trees, counts[c], features, scores);
+			AG_CHECK(memcmp(scores, alone, n * sizeof(double)) == 0);
+			AG_CHECK(n == 800 || scores[n] == -77.0); /* nothing behind the last row */
+		}
+		ag_trees_free(trees);
+	}
+}
+
+/* What can't be prepared is scored row by row; a single tree too large is walked. */
+static void
+rows_that_do_not_fit(void)
+{
+	AgTrees *trees = make((RandomTrees){16, 1, 40, 1, 40, AG_LINK_IDENTITY});
+	AgTreeNode *nodes = (AgTreeNode *) trees->nodes;
+	double features[64], scores[64], one;
+
+	for (uint64_t i = 0; i < trees->n_nodes; i++)
+		nodes[i].threshold = (double) i / (double) trees->n_nodes;
+	AG_CHECK(trees->n_nodes > 254);
+	AG_CHECK_EQ(ag_trees_prepare_rows(&ctx, trees), AG_OK);
+	AG_CHECK(trees->rows == NULL); /* more cuts than a byte tells apart */
+	for (uint64_t i = 0; i < 64; i++)
+		features[i] = random_value(5, i, 0);
+	ag_trees_score_rows(trees, 64, features, scores);
+	for (int i = 0; i < 64; i++)
+	{
+		ag_trees_score(trees, features + i, &one);
+		AG_CHECK(scores[i] == one);
+	}
+	/* exactly 254 are told apart */
+	for (uint64_t i = 0; i < trees->n_nodes; i++)
+		nodes[i].threshold = (double) (i % 254) / 32.0 - 4.0;
+	AG_CHECK_EQ(ag_trees_prepare_rows(&ctx, trees), AG_OK);
+	AG_CHECK(trees->rows != NULL);
+	ag_trees_score_rows(trees, 64, features, scores);
+	for (int i = 0; i < 64; i++)
+	{
+		ag_trees_score(trees, features + i, &one);
+		AG_CHECK(scores[i] == one);
+	}
+	ag_trees_free(trees);
+	trees = make((RandomTrees){17, 600, 300, 1, 60, AG_LINK_IDENTITY});
+	AG_CHECK_EQ(ag_trees_prepare_rows(&ctx, trees), AG_OK);
+	AG_CHECK(trees->rows == NULL); /* more columns than there is room for */
+	trees->n_features = UINT32_MAX;
+	AG_CHECK_EQ(ag_trees_prepare_rows(&ctx, trees), AG_OK);
+	AG_CHECK(trees->rows == NULL);
+	ag_trees_free(trees);
+}
+
 static void
 links(void)
 {
@@ -407,6 +497,19 @@ no_memory(void)
 		AG_CHECK_EQ(atomic_load(&mem.used_bytes), used);
 	}
 	AG_CHECK_EQ(status, AG_OK);
+	status = AG_ERR_MEMORY;
+	for (int after = 0; status != AG_OK && after < 1000; after++)
+	{
+		atomic_store(&mem.fail_after, -1);
+		AG_REQUIRE(ag_trees_read(&ctx, image, size, &again) == AG_OK);
+		ag_error_init(&err);
+		atomic_store(&mem.fail_after, after);
+		status = ag_trees_prepare_rows(&ctx, again);
+		AG_CHECK(status == AG_OK || (status == AG_ERR_MEMORY && again->rows == NULL));
+		ag_trees_free(again);
+		AG_CHECK_EQ(atomic_load(&mem.used_bytes), used);
+	}
+	AG_CHECK_EQ(status, AG_OK);
 	atomic_store(&mem.fail_after, -1);
 	ag_error_init(&err);
 	ag_mem_free(&mem, image);
@@ -421,6 +524,8 @@ main(void)
 	ctx = (AgContext){.mem = &mem, .deadline_ns = INT64_MAX, .error = &err};
 	scores_as_told();
 	layouts();
+	many_rows();
+	rows_that_do_not_fit();
 	links();
 	round_trips();
 	damage();

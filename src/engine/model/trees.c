@@ -3,6 +3,7 @@
 
 #include "engine/base/maths.h"
 #include "engine/model/trees_plan.h"
+#include "engine/model/trees_walk.h"
 
 AgStatus
 ag_trees_create(const AgContext *ctx, AgTrees **trees)
@@ -34,23 +35,6 @@ ag_trees_free(AgTrees *trees)
 	ag_arena_free(&arena);
 }
 
-/* The one predicate of trees.h: does x go left? */
-static bool
-goes_left(const AgTrees *trees, const AgTreeNode *node, double x)
-{
-	if (x != x)
-		return (node->flags & AG_NODE_MISSING_LEFT) != 0;
-	if ((node->flags & AG_NODE_CATEGORY) == 0)
-		return x <= node->threshold;
-	if (x >= 0.0 && x < 64.0 * node->n_set)
-	{
-		uint64_t code = (uint64_t) x;
-
-		return trees->sets[node->set + code / 64] >> (code % 64) & 1;
-	}
-	return (node->flags & AG_NODE_UNSEEN_LEFT) != 0;
-}
-
 void
 ag_trees_score(const AgTrees *trees, const double *features, double *scores)
 {
@@ -62,19 +46,7 @@ ag_trees_score(const AgTrees *trees, const double *features, double *scores)
 	for (uint32_t k = 0; k < trees->n_outputs; k++)
 		scores[k] = trees->base[k];
 	for (uint32_t t = 0; t < trees->n_trees; t++)
-	{
-		const AgTree *tree = &trees->trees[t];
-		const AgTreeNode *nodes = trees->nodes + tree->first_node;
-		int32_t at = tree->n_nodes > 0 ? 0 : ~0;
-
-		while (at >= 0)
-		{
-			const AgTreeNode *node = &nodes[at];
-
-			at = goes_left(trees, node, features[node->feature]) ? node->left : node->right;
-		}
-		scores[tree->output] += trees->leaves[tree->first_leaf + (uint32_t) ~at];
-	}
+		scores[trees->trees[t].output] += ag_tree_value(trees, &trees->trees[t], features);
 }
 
 uint32_t

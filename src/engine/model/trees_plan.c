@@ -150,6 +150,7 @@ lay_trees(const AgContext *ctx, AgTrees *trees, Layout *layout, uint64_t n_nodes
 	return AG_OK;
 }
 
+/* No plan where it wouldn't pay (few trees) or fit (too many slots, features or nodes). */
 AgStatus
 ag_trees_lay_out(const AgContext *ctx, AgTrees *trees)
 {

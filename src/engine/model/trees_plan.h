@@ -63,11 +63,6 @@ typedef struct AgTreePlan
 	bool has_categories;
 } AgTreePlan;
 
-/*
- * Lays out checked trees in their arena: trees->plan, or NULL left where it wouldn't pay (few trees) or fit (over
- * AG_PLAN_MAX_SLOTS slots, over 65536 features, over 2^32 nodes).
- */
-AgStatus ag_trees_lay_out(const AgContext *ctx, AgTrees *trees);
 /* ag_trees_score by the plan. */
 void ag_plan_score(const AgTrees *trees, const double *features, double *scores);
 

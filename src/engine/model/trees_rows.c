@@ -1,0 +1,360 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+#include "engine/model/trees_rows.h"
+#include "engine/model/trees_walk.h"
+
+/* With more leaves than this in the mean, walking each row on its own is faster. */
+#define MOST_MEAN_LEAVES 64
+/* Fewer trees don't pay for the bytes. */
+#define LEAST_TREES 16
+#define MOST_FEATURES 65536
+
+/* --- preparation */
+
+static int
+compare_numbers(const void *a, const void *b)
+{
+	double x = *(const double *) a, y = *(const double *) b;
+
+	return (x > y) - (x < y);
+}
+
+static bool
+is_number(const AgTreeNode *node)
+{
+	return (node->flags & AG_NODE_CATEGORY) == 0;
+}
+
+/* Sorts n thresholds and drops repeats; returns how many are left. */
+static uint32_t
+unique_cuts(double *cuts, uint32_t n)
+{
+	uint32_t n_unique = 0;
+
+	qsort(cuts, n, sizeof *cuts, compare_numbers);
+	for (uint32_t i = 0; i < n; i++)
+		if (n_unique == 0 || cuts[i] != cuts[n_unique - 1])
+			cuts[n_unique++] = cuts[i];
+	return n_unique;
+}
+
+/* How many of cuts[2^k - 1] are below x; none for NaN. */
+static uint32_t
+cuts_below(const double *cuts, uint32_t n_cuts, double x)
+{
+	uint32_t at = 0;
+
+	for (uint32_t step = (n_cuts + 1) / 2; step > 0; step /= 2)
+		at += cuts[at + step - 1] < x ? step : 0;
+	return at;
+}
+
+/* What a preparation carries. */
+typedef struct Preparation
+{
+	AgTrees *trees;
+	uint32_t *input_of; /* [n_features] */
+	uint64_t *first;    /* [n_features + 1] of a feature's thresholds */
+	double *thresholds; /* [n_nodes] by feature */
+	AgRowsInput *inputs;
+	uint32_t n_inputs, n_columns;
+	bool fits;
+} Preparation;
+
+/* Thresholds of all nodes, sorted by feature: counted, then filled in from behind. */
+static void
+gather_thresholds(Preparation *preparation)
+{
+	const AgTrees *trees = preparation->trees;
+	uint64_t *first = preparation->first;
+
+	for (uint64_t i = 0; i < trees->n_nodes; i++)
+		if (is_number(&trees->nodes[i]))
+			first[trees->nodes[i].feature]++;
+	for (uint32_t f = 1; f <= trees->n_features; f++)
+		first[f] += first[f - 1];
+	for (uint64_t i = 0; i < trees->n_nodes; i++)
+		if (is_number(&trees->nodes[i]))
+			preparation->thresholds[--first[trees->nodes[i].feature]] = trees->nodes[i].threshold;
+}
+
+/* One input a feature that is compared with thresholds. */
+static AgStatus
+make_inputs(const AgContext *ctx, Preparation *preparation)
+{
+	AgTrees *trees = preparation->trees;
+
+	for (uint32_t f = 0; f < trees->n_features; f++)
+	{
+		double *thresholds = preparation->thresholds + preparation->first[f];
+		uint64_t n = preparation->first[f + 1] - preparation->first[f];
+		AgRowsInput *input = &preparation->inputs[preparation->n_inputs];
+		uint32_t n_unique, n_padded = 1;
+		double *cuts;
+
+		if (n == 0)
+			continue;
+		n_unique = n <= UINT32_MAX ? unique_cuts(thresholds, (uint32_t) n) : UINT32_MAX;
+		if (n_unique > AG_ROWS_MAX_CUTS)
+		{
+			preparation->fits = false;
+			return AG_OK;
+		}
+		while (n_padded < n_unique)
+			n_padded = 2 * n_padded + 1;
+		cuts = ag_arena_alloc(&trees->arena, n_padded, sizeof *cuts);
+		if (cuts == NULL)
+			return ag_mem_error(ctx->mem, n_padded * sizeof *cuts, ctx->error);
+		for (uint32_t i = 0; i < n_padded; i++)
+			cuts[i] = i < n_unique ? thresholds[i] : (double) INFINITY;
+		*input = (AgRowsInput){f, n_padded, cuts, {-1, -1}};
+		preparation->input_of[f] = preparation->n_inputs++;
+	}
+	return AG_OK;
+}
+
+static uint16_t
+child_of(const AgTree *tree, int32_t child)
+{
+	return (uint16_t) (child >= 0 ? (uint32_t) child : tree->n_nodes + (uint32_t) ~child);
+}
+
+static void
+make_nodes(Preparation *preparation, const AgTree *tree, AgRowsNode *made)
+{
+	const AgTreeNode *nodes = preparation->trees->nodes + tree->first_node;
+
+	for (uint32_t i = 0; i < tree->n_nodes; i++)
+	{
+		AgRowsInput *input = &preparation->inputs[preparation->input_of[nodes[i].feature]];
+		int32_t *column = &input->column[(nodes[i].flags & AG_NODE_MISSING_LEFT) != 0];
+
+		made[i].left = child_of(tree, nodes[i].left);
+		made[i].right = child_of(tree, nodes[i].right);
+		made[i].is_category = !is_number(&nodes[i]);
+		if (made[i].is_category)
+			continue;
+		if (*column < 0)
+		{
+			preparation->fits &= preparation->n_columns < AG_ROWS_MAX_COLUMNS;
+			*column = (int32_t) preparation->n_columns++;
+		}
+		made[i].column = (uint16_t) *column;
+		made[i].cut = (uint8_t) cuts_below(input->cuts, input->n_cuts, nodes[i].threshold);
+	}
+}
+
+static AgStatus
+prepare(const AgContext *ctx, Preparation *preparation)
+{
+	AgTrees *trees = preparation->trees;
+	AgTreeRows *rows = ag_arena_alloc(&trees->arena, 1, sizeof *rows);
+	AgRowsNode *nodes = ag_arena_alloc(&trees->arena, (size_t) trees->n_nodes + 1, sizeof *nodes);
+
+	preparation->inputs =
+		ag_arena_alloc(&trees->arena, (size_t) trees->n_features + 1, sizeof(AgRowsInput));
+	if (rows == NULL || nodes == NULL || preparation->inputs == NULL)
+		return ag_mem_error(ctx->mem, (size_t) trees->n_nodes * sizeof *nodes, ctx->error);
+	gather_thresholds(preparation);
+	AG_TRY(make_inputs(ctx, preparation));
+	for (uint32_t t = 0; preparation->fits && t < trees->n_trees; t++)
+		if (trees->trees[t].n_nodes <= AG_ROWS_MAX_NODES)
+			make_nodes(preparation, &trees->trees[t], nodes + trees->trees[t].first_node);
+	rows->n_inputs = preparation->n_inputs;
+	rows->inputs = preparation->inputs;
+	rows->nodes = nodes;
+	if (preparation->fits)
+		trees->rows = rows;
+	return AG_OK;
+}
+
+AgStatus
+ag_trees_prepare_rows(const AgContext *ctx, AgTrees *trees)
+{
+	Preparation preparation = {.trees = trees, .fits = true};
+	size_t n_features = trees->n_features;
+	AgStatus status;
+
+	if (trees->rows != NULL || trees->n_trees < LEAST_TREES || n_features > MOST_FEATURES ||
+		trees->n_leaves / trees->n_trees > MOST_MEAN_LEAVES)
+		return AG_OK;
+	AG_GO(ag_get_zeroed(ctx, n_features, sizeof(uint32_t), &preparation.input_of));
+	AG_GO(ag_get_zeroed(ctx, n_features + 1, sizeof(uint64_t), &preparation.first));
+	AG_GO(ag_get(ctx, (size_t) trees->n_nodes, sizeof(double), &preparation.thresholds));
+	AG_GO(prepare(ctx, &preparation));
+done:
+	ag_mem_free(ctx->mem, preparation.thresholds);
+	ag_mem_free(ctx->mem, preparation.first);
+	ag_mem_free(ctx->mem, preparation.input_of);
+	return status;
+}
+
+/* --- scoring */
+
+/* The bytes of one input. Step by step for all rows, so that their searches overlap. */
+static void
+fill_bytes(const AgRowsInput *input, uint32_t n_rows, uint32_t n_features, const double *features,
+		   uint8_t (*columns)[AG_ROWS_BLOCK])
+{
+	double x[AG_ROWS_BLOCK];
+	uint32_t at[AG_ROWS_BLOCK] = {0};
+
+	for (uint32_t i = 0; i < n_rows; i++)
+		x[i] = features[(size_t) i * n_features + input->feature];
+	for (int bit = 31 - __builtin_clz(input->n_cuts); bit >= 0; bit--)
+	{
+		const double *cuts = input->cuts + (1u << bit) - 1;
+
+		for (uint32_t i = 0; i < n_rows; i++)
+			at[i] += (uint32_t) (cuts[at[i]] < x[i]) << bit;
+	}
+	for (int side = 0; side < 2; side++)
+		if (input->column[side] >= 0)
+			for (uint32_t i = 0; i < n_rows; i++)
+				columns[input->column[side]][i] = (uint8_t) (x[i] == x[i] ? at[i]
+															 : side == 0  ? 255
+																		  : 0);
+}
+
+/* The rows whose byte is at most cut, as bits. */
+static uint64_t
+rows_up_to(const uint8_t *column, uint8_t cut)
+{
+	uint64_t rows = 0;
+
+#ifdef __SSE2__
+	__m128i most = _mm_set1_epi8((char) cut);
+
+	for (int i = 0; i < AG_ROWS_BLOCK / 16; i++)
+	{
+		__m128i bytes = _mm_load_si128((const __m128i *) column + i);
+		__m128i is_left = _mm_cmpeq_epi8(_mm_min_epu8(bytes, most), bytes);
+
+		rows |= (uint64_t) (uint32_t) _mm_movemask_epi8(is_left) << (16 * i);
+	}
+#else
+	for (int i = 0; i < AG_ROWS_BLOCK; i++)
+		rows |= (uint64_t) (column[i] <= cut) << i;
+#endif
+	return rows;
+}
+
+/* The rows among `rows` whose category goes left. */
+static uint64_t
+rows_in_set(const AgTrees *trees, const AgTreeNode *node, uint64_t rows, const double *features)
+{
+	uint64_t left = 0;
+
+	for (uint64_t rest = rows; rest != 0; rest &= rest - 1)
+	{
+		int i = __builtin_ctzll(rest);
+		double x = features[(size_t) i * trees->n_features + node->feature];
+
+		left |= (uint64_t) ag_node_goes_left(trees, node, x) << i;
+	}
+	return left;
+}
+
+/*
+ * The leaf of each row, of at most 256: the masks are folded into eight planes, plane b of the rows whose leaf's number
+ * has bit b, and those are turned byte by byte (the 8 x 8 bit transposition of Warren's Hacker's Delight, section 7-3).
+ * Nothing branches on a mask: a loop over the rows of each leaf would be mispredicted leaf after leaf.
+ */
+static void
+number_leaves(const uint64_t *masks, uint32_t n_leaves, uint8_t *leaf_of)
+{
+	uint64_t planes[8] = {0};
+
+	for (uint32_t l = 0; l < n_leaves; l++)
+		for (int b = 0; b < 8; b++)
+			planes[b] |= masks[l] & (UINT64_C(0) - (l >> b & 1));
+	for (int g = 0; g < AG_ROWS_BLOCK / 8; g++)
+	{
+		uint64_t x = 0, t;
+
+		for (int b = 0; b < 8; b++)
+			x |= (planes[b] >> (8 * g) & 0xFF) << (8 * b);
+		t = (x ^ x >> 7) & UINT64_C(0x00AA00AA00AA00AA);
+		x ^= t ^ t << 7;
+		t = (x ^ x >> 14) & UINT64_C(0x0000CCCC0000CCCC);
+		x ^= t ^ t << 14;
+		t = (x ^ x >> 28) & UINT64_C(0x00000000F0F0F0F0);
+		x ^= t ^ t << 28;
+		memcpy(leaf_of + 8 * g, &x, 8);
+	}
+}
+
+static void
+add_tree(const AgTrees *trees, const AgTree *tree, uint32_t n_rows, const double *features,
+		 const uint8_t (*columns)[AG_ROWS_BLOCK], double *scores)
+{
+	const AgRowsNode *nodes = trees->rows->nodes + tree->first_node;
+	const double *leaves = trees->leaves + tree->first_leaf;
+	uint64_t reached[2 * AG_ROWS_MAX_NODES + 1]; /* nodes, then leaves */
+	uint8_t leaf_of[AG_ROWS_BLOCK];
+
+	reached[0] = ~UINT64_C(0) >> (AG_ROWS_BLOCK - n_rows);
+	for (uint32_t i = 0; i < tree->n_nodes; i++)
+	{
+		uint64_t rows = reached[i], left;
+
+		left = nodes[i].is_category
+				   ? rows_in_set(trees, &trees->nodes[tree->first_node + i], rows, features)
+				   : rows & rows_up_to(columns[nodes[i].column], nodes[i].cut);
+		reached[nodes[i].left] = left;
+		reached[nodes[i].right] = rows & ~left;
+	}
+	number_leaves(reached + tree->n_nodes, tree->n_leaves, leaf_of);
+	for (uint32_t i = 0; i < n_rows; i++)
+		scores[(size_t) i * trees->n_outputs + tree->output] += leaves[leaf_of[i]];
+}
+
+static void
+score_block(const AgTrees *trees, uint32_t n_rows, const double *features, double *scores)
+{
+	uint8_t columns[AG_ROWS_MAX_COLUMNS][AG_ROWS_BLOCK] __attribute__((aligned(64)));
+
+	for (uint32_t j = 0; j < trees->rows->n_inputs; j++)
+		fill_bytes(&trees->rows->inputs[j], n_rows, trees->n_features, features, columns);
+	for (uint32_t i = 0; i < n_rows; i++)
+		memcpy(scores + (size_t) i * trees->n_outputs, trees->base,
+			   trees->n_outputs * sizeof(double));
+	for (uint32_t t = 0; t < trees->n_trees; t++)
+	{
+		const AgTree *tree = &trees->trees[t];
+
+		if (tree->n_nodes <= AG_ROWS_MAX_NODES)
+		{
+			add_tree(trees, tree, n_rows, features, (const uint8_t(*)[AG_ROWS_BLOCK]) columns,
+					 scores);
+			continue;
+		}
+		for (uint32_t i = 0; i < n_rows; i++)
+			scores[(size_t) i * trees->n_outputs + tree->output] +=
+				ag_tree_value(trees, tree, features + (size_t) i * trees->n_features);
+	}
+}
+
+void
+ag_trees_score_rows(const AgTrees *trees, int64_t n_rows, const double *features, double *scores)
+{
+	for (int64_t at = 0; at < n_rows; at += AG_ROWS_BLOCK)
+	{
+		int64_t n = n_rows - at < AG_ROWS_BLOCK ? n_rows - at : AG_ROWS_BLOCK;
+		const double *block = features + (size_t) at * trees->n_features;
+		double *block_scores = scores + (size_t) at * trees->n_outputs;
+
+		/* A short block costs as much as a full one: below a quarter rows go alone. */
+		if (trees->rows != NULL && n >= AG_ROWS_BLOCK / 4)
+			score_block(trees, (uint32_t) n, block, block_scores);
+		else
+			for (int64_t i = 0; i < n; i++)
+				ag_trees_score(trees, block + (size_t) i * trees->n_features,
+							   block_scores + (size_t) i * trees->n_outputs);
+	}
+}

@@ -1,0 +1,43 @@
+/*
+ * trees_rows.h - scores of many rows: AG_ROWS_BLOCK of them at a time go through a tree together. Private to trees*.c.
+ *
+ * The rows' numbers become bytes first: how many of the feature's cuts lie below x. Then a node is one comparison of 64
+ * bytes with its cut's index, which gives a mask of the rows that go left; with the mask of the rows that reach the
+ * node it gives its children's; those of the leaves say which row gets which value. The idea of masks
+ * instead of walks is QuickScorer's (Lucchese et al. 2015); the trees' order stays, so the sums are the same bytes.
+ */
+#ifndef AG_TREES_ROWS_H
+#define AG_TREES_ROWS_H
+
+#include "engine/model/trees.h"
+
+#define AG_ROWS_BLOCK 64
+#define AG_ROWS_MAX_COLUMNS 512 /* byte columns, on the stack: 32 KiB */
+#define AG_ROWS_MAX_NODES 255   /* larger trees are walked */
+#define AG_ROWS_MAX_CUTS 254
+
+typedef struct AgRowsNode
+{
+	uint16_t column;
+	uint8_t cut; /* bytes up to it go left */
+	bool is_category;
+	uint16_t left, right; /* node, or n_nodes + leaf */
+} AgRowsNode;
+
+/* A number to turn into a byte. Where the missing go left their byte is 0, else 255; a feature may need both. */
+typedef struct AgRowsInput
+{
+	uint32_t feature;
+	uint32_t n_cuts;    /* padded with infinity to 2^k - 1 */
+	const double *cuts; /* ascending */
+	int32_t column[2];  /* of the missing right, left; -1: no node needs it */
+} AgRowsInput;
+
+typedef struct AgTreeRows
+{
+	uint32_t n_inputs;
+	const AgRowsInput *inputs;
+	const AgRowsNode *nodes; /* as AgTrees.nodes; undefined for trees of over AG_ROWS_MAX_NODES */
+} AgTreeRows;
+
+#endif

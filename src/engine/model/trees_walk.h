@@ -1,0 +1,42 @@
+/*
+ * trees_walk.h - the one predicate of trees.h, and the plain walk through a tree by it. Private to trees*.c.
+ */
+#ifndef AG_TREES_WALK_H
+#define AG_TREES_WALK_H
+
+#include "engine/model/trees.h"
+
+/* Does x go left? */
+static inline bool
+ag_node_goes_left(const AgTrees *trees, const AgTreeNode *node, double x)
+{
+	if (x != x)
+		return (node->flags & AG_NODE_MISSING_LEFT) != 0;
+	if ((node->flags & AG_NODE_CATEGORY) == 0)
+		return x <= node->threshold;
+	if (x >= 0.0 && x < 64.0 * node->n_set)
+	{
+		uint64_t code = (uint64_t) x;
+
+		return trees->sets[node->set + code / 64] >> (code % 64) & 1;
+	}
+	return (node->flags & AG_NODE_UNSEEN_LEFT) != 0;
+}
+
+/* The leaf's value that a row's features lead to. */
+static inline double
+ag_tree_value(const AgTrees *trees, const AgTree *tree, const double *features)
+{
+	const AgTreeNode *nodes = trees->nodes + tree->first_node;
+	int32_t at = tree->n_nodes > 0 ? 0 : ~0;
+
+	while (at >= 0)
+	{
+		const AgTreeNode *node = &nodes[at];
+
+		at = ag_node_goes_left(trees, node, features[node->feature]) ? node->left : node->right;
+	}
+	return trees->leaves[tree->first_leaf + (uint32_t) ~at];
+}
+
+#endif

@@ -1,0 +1,144 @@
+/*
+ * predict_trees.c - nanoseconds a row and tree of the three ways to score trees: the plain walk, the laid-out walk of one
+ * row, and many rows at once.
+ *
+ *     predict_trees [n_trees n_leaves n_features n_rows]
+ *
+ * Trees are random, of 1 to n_leaves leaves, on numbers alone and with a third of the features categories. CPU time of one
+ * thread, the median of five runs that take turns. Also: what layout and preparation take once.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "unit/random_trees.h"
+
+#define N_RUNS 5
+
+static double
+cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (double) now.tv_sec * 1e9 + (double) now.tv_nsec;
+}
+
+static int
+compare(const void *a, const void *b)
+{
+	double x = *(const double *) a, y = *(const double *) b;
+
+	return (x > y) - (x < y);
+}
+
+static double
+median(double *runs)
+{
+	qsort(runs, N_RUNS, sizeof *runs, compare);
+	return runs[N_RUNS / 2];
+}
+
+/* Thresholds of at most 200 values a feature, as a binned training gives; without categories if asked. */
+static void
+shape_nodes(AgTrees *trees, bool categories)
+{
+	AgTreeNode *nodes = (AgTreeNode *) trees->nodes;
+
+	for (uint64_t i = 0; i < trees->n_nodes; i++)
+	{
+		if (!categories)
+			nodes[i].flags &= AG_NODE_MISSING_LEFT;
+		nodes[i].threshold = ag_random_below(9, i, 200) / 50.0 - 2.0;
+	}
+}
+
+static void
+measure(const AgContext *ctx, RandomTrees shape, int64_t n_rows, bool categories)
+{
+	double walk[N_RUNS], plan[N_RUNS], rows[N_RUNS], lay_out, prepare, began;
+	double *features = malloc((size_t) n_rows * shape.n_features * sizeof(double));
+	double *scores = malloc((size_t) n_rows * sizeof(double));
+	double *check = malloc((size_t) n_rows * sizeof(double));
+	AgTrees *trees;
+	const struct AgTreePlan *laid;
+
+	if (features == NULL || scores == NULL || check == NULL ||
+		random_trees(ctx, shape, &trees) != AG_OK)
+		exit(1);
+	shape_nodes(trees, categories);
+	for (int64_t i = 0; i < n_rows; i++)
+		for (uint32_t f = 0; f < shape.n_features; f++)
+			features[i * shape.n_features + f] =
+				categories && f % 3 == 2
+					? random_value(3, (uint64_t) i, f)
+					: 6.0 * ag_random_unit(10, (uint64_t) i * shape.n_features + f) - 3.0;
+	began = cpu_ns();
+	if (ag_trees_lay_out(ctx, trees) != AG_OK)
+		exit(1);
+	lay_out = cpu_ns() - began;
+	began = cpu_ns();
+	if (ag_trees_prepare_rows(ctx, trees) != AG_OK)
+		exit(1);
+	prepare = cpu_ns() - began;
+	laid = trees->plan;
+	for (int run = 0; run < N_RUNS; run++)
+	{
+		double units = (double) n_rows * shape.n_trees;
+
+		trees->plan = NULL;
+		began = cpu_ns();
+		for (int64_t i = 0; i < n_rows; i++)
+			ag_trees_score(trees, features + i * shape.n_features, check + i);
+		walk[run] = (cpu_ns() - began) / units;
+		trees->plan = laid;
+		began = cpu_ns();
+		for (int64_t i = 0; i < n_rows; i++)
+			ag_trees_score(trees, features + i * shape.n_features, scores + i);
+		plan[run] = (cpu_ns() - began) / units;
+		began = cpu_ns();
+		ag_trees_score_rows(trees, n_rows, features, scores);
+		rows[run] = (cpu_ns() - began) / units;
+		if (memcmp(scores, check, (size_t) n_rows * sizeof(double)) != 0)
+		{
+			printf("scores differ\n");
+			exit(1);
+		}
+	}
+	printf("%u\t%.1f\t%s\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\n", shape.n_trees,
+		   (double) trees->n_leaves / shape.n_trees, categories ? "yes" : "no", median(walk),
+		   median(plan), median(rows), lay_out * 1e-6, prepare * 1e-6);
+	ag_trees_free(trees);
+	free(features);
+	free(scores);
+	free(check);
+}
+
+int
+main(int argc, char **argv)
+{
+	AgMem mem;
+	AgError err;
+	AgContext ctx = {.mem = &mem, .deadline_ns = INT64_MAX, .error = &err};
+	static const uint32_t usual[][2] = {{100, 31}, {100, 61}, {1000, 61}, {200, 255}};
+	RandomTrees shape = {5, 28, 0, 1, 0, AG_LINK_IDENTITY};
+	int64_t n_rows = argc > 4 ? atoll(argv[4]) : 6400;
+
+	ag_mem_init(&mem, INT64_MAX);
+	ag_error_init(&err);
+	if (argc > 3)
+		shape.n_features = (uint32_t) atoi(argv[3]);
+	printf("trees\tmean leaves\tcategories\twalk\tone row\tmany rows (ns/row/tree)\tlayout ms\t"
+		   "preparation ms\n");
+	for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
+	{
+		shape.n_trees = argc > 2 ? (uint32_t) atoi(argv[1]) : usual[i][0];
+		shape.max_leaves = argc > 2 ? (uint32_t) atoi(argv[2]) : usual[i][1];
+		measure(&ctx, shape, n_rows, false);
+		measure(&ctx, shape, n_rows, true);
+		if (argc > 2)
+			break;
+	}
+	return 0;
+}
