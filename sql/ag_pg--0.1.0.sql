@@ -237,6 +237,22 @@ CREATE FUNCTION @extschema@.ag_info(model text) RETURNS jsonb
 COMMENT ON FUNCTION @extschema@.ag_info(text) IS
     'all that is known of a model: problem_type, classes, features, eval_metric, device, warnings, options, rows, ...; times in seconds';
 
+CREATE FUNCTION @extschema@.ag_leaderboard(model text, data text DEFAULT NULL)
+    RETURNS TABLE (model text, score_test double precision, score_val double precision, eval_metric text,
+        pred_time_test double precision, pred_time_val double precision, fit_time double precision,
+        pred_time_test_marginal double precision, pred_time_val_marginal double precision,
+        fit_time_marginal double precision, stack_level integer, can_infer boolean, fit_order integer,
+        device text, num_gpus double precision, num_cpus integer)
+    LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000 ROWS 20 AS 'MODULE_PATHNAME', 'ag_sql_leaderboard';
+COMMENT ON FUNCTION @extschema@.ag_leaderboard(text, text) IS
+    'one row a model of the ensemble, best first; scores by eval_metric, higher is better (errors are negative); times in seconds, those called marginal without the time of a model''s inputs; data: a table or query with the label to fill score_test, NULL for none';
+
+CREATE FUNCTION @extschema@.ag_evaluate(model text, data text)
+    RETURNS TABLE (metric text, value double precision)
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE COST 10000 ROWS 10 AS 'MODULE_PATHNAME', 'ag_sql_evaluate';
+COMMENT ON FUNCTION @extschema@.ag_evaluate(text, text) IS
+    'metrics on a table or query that has the label, the model''s own eval_metric first; plain values (an error is positive); NULL where a metric is undefined on these rows';
+
 CREATE FUNCTION @extschema@.ag_options()
     RETURNS TABLE (name text, type text, range text, "default" text, supported boolean, help text)
     LANGUAGE c IMMUTABLE PARALLEL SAFE ROWS 50 AS 'MODULE_PATHNAME', 'ag_sql_options';

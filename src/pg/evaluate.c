@@ -1,0 +1,386 @@
+/*
+ * evaluate.c - see evaluate.h; and ag_evaluate.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+#include "pg/catalog.h"
+#include "pg/convert.h"
+#include "pg/errors.h"
+#include "pg/evaluate.h"
+#include "pg/row.h"
+#include "pg/source.h"
+#include "pg/srf.h"
+
+#define MAX_NAMED 10 /* unknown classes that the NOTICE names */
+
+/* How the label's values become classes. */
+typedef enum LabelForm
+{
+	LABEL_NUMBER, /* by value */
+	LABEL_BOOLEAN,
+	LABEL_TEXT /* by name */
+} LabelForm;
+
+typedef struct Receiver
+{
+	DestReceiver pub;
+	AgEvaluation *evaluation;
+	const AgModel *const *models;
+	AgRowMap *map;
+	AgConverter *label;
+	LabelForm label_form;
+	int label_column; /* in the rows, from 0 */
+	const char *label_name;
+	int64 capacity;
+	MemoryContext home;
+	MemoryContext row; /* reset after each row */
+	int64 n_without_label;
+	int64 n_unknown;
+	int n_named;
+	char *named[MAX_NAMED];
+} Receiver;
+
+/* --- labels --- */
+
+static void
+label_init(Receiver *receiver, Oid type)
+{
+	const AgModel *model = receiver->evaluation->model;
+	AgType natural;
+	AgType wanted;
+
+	if (!ag_convert_natural_type(type, &natural))
+		natural = AG_TYPE_TEXT;
+	if (model->n_classes == 0)
+		receiver->label_form = LABEL_NUMBER;
+	else if (natural == AG_TYPE_TEXT || model->label_type == AG_TYPE_TEXT)
+		receiver->label_form = LABEL_TEXT;
+	else
+		receiver->label_form = natural == AG_TYPE_BOOL ? LABEL_BOOLEAN : LABEL_NUMBER;
+	wanted = receiver->label_form == LABEL_TEXT      ? AG_TYPE_TEXT
+			 : receiver->label_form == LABEL_BOOLEAN ? AG_TYPE_BOOL
+													 : AG_TYPE_FLOAT64;
+	receiver->label =
+		ag_converter_create(type, wanted, receiver->label_name, pg_tzset("GMT"), model->raw_text);
+}
+
+static int
+class_by_number(const AgModel *model, double number)
+{
+	for (int i = 0; i < model->n_classes; i++)
+		if (model->classes[i].number == number)
+			return i;
+	return -1;
+}
+
+/* By its name; a text that is a number may also stand for a number's class ('1.0' for 1). */
+static int
+class_by_text(const AgModel *model, const char *text, uint32 n_bytes)
+{
+	char *copy, *end;
+	double number;
+
+	for (int i = 0; i < model->n_classes; i++)
+		if (model->classes[i].n_bytes == n_bytes &&
+			memcmp(model->classes[i].name, text, n_bytes) == 0)
+			return i;
+	if (model->label_type == AG_TYPE_TEXT || n_bytes == 0)
+		return -1;
+	copy = pnstrdup(text, n_bytes);
+	number = strtod(copy, &end);
+	return *end == '\0' ? class_by_number(model, number) : -1;
+}
+
+static void
+note_unknown(Receiver *receiver, const AgValue *value)
+{
+	char *name;
+
+	receiver->n_unknown++;
+	if (receiver->n_named == MAX_NAMED)
+		return;
+	if (receiver->label_form == LABEL_TEXT)
+		name = ag_model_text(receiver->evaluation->model, value->v.s.text, value->v.s.n_bytes);
+	else if (receiver->label_form == LABEL_BOOLEAN)
+		name = pstrdup(value->v.b ? "true" : "false");
+	else
+		name = psprintf("%g", value->v.f64);
+	for (int i = 0; i < receiver->n_named; i++)
+		if (strcmp(receiver->named[i], name) == 0)
+			return;
+	receiver->named[receiver->n_named++] = MemoryContextStrdup(receiver->home, name);
+}
+
+static int32
+class_of(Receiver *receiver, const AgValue *value)
+{
+	const AgModel *model = receiver->evaluation->model;
+	int class = -1;
+
+	switch (receiver->label_form)
+	{
+		case LABEL_NUMBER:
+			class = class_by_number(model, value->v.f64);
+			break;
+		case LABEL_BOOLEAN:
+			class = class_by_number(model, value->v.b ? 1 : 0);
+			break;
+		case LABEL_TEXT:
+			class = class_by_text(model, value->v.s.text, value->v.s.n_bytes);
+			break;
+	}
+	if (class < 0)
+		note_unknown(receiver, value);
+	return class;
+}
+
+/* --- rows --- */
+
+static void
+receiver_startup(DestReceiver *self, int operation, TupleDesc desc)
+{
+	Receiver *receiver = (Receiver *) self;
+	MemoryContext caller = MemoryContextSwitchTo(receiver->home);
+
+	ag_row_map_bind(receiver->map, desc);
+	label_init(receiver, TupleDescAttr(desc, receiver->label_column)->atttypid);
+	MemoryContextSwitchTo(caller);
+}
+
+/* An array that holds n items, in receiver->home. */
+static void *
+grown(Receiver *receiver, void *array, int64 n, size_t size)
+{
+	if ((size_t) n > MaxAllocHugeSize / size)
+		ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("too many rows")));
+	if (array == NULL)
+		return MemoryContextAllocHuge(receiver->home, n * size);
+	return repalloc_huge(array, n * size);
+}
+
+static void
+make_room(Receiver *receiver)
+{
+	AgEvaluation *evaluation = receiver->evaluation;
+	int64 n;
+
+	if (evaluation->n_rows < receiver->capacity)
+		return;
+	n = receiver->capacity == 0 ? 1024 : receiver->capacity * 2;
+	if (evaluation->model->n_classes == 0)
+		evaluation->target = grown(receiver, evaluation->target, n, sizeof(double));
+	else
+		evaluation->class_of = grown(receiver, evaluation->class_of, n, sizeof(int32));
+	for (int i = 0; i < evaluation->n_models; i++)
+		evaluation->out[i] =
+			grown(receiver, evaluation->out[i], n, sizeof(double) * evaluation->model->n_outputs);
+	receiver->capacity = n;
+}
+
+static void
+take_row(Receiver *receiver, TupleTableSlot *slot)
+{
+	AgEvaluation *evaluation = receiver->evaluation;
+	int64 at = evaluation->n_rows;
+	const AgValue *values;
+	AgValue label;
+	bool is_null;
+	Datum datum = slot_getattr(slot, receiver->label_column + 1, &is_null);
+
+	if (is_null)
+	{
+		receiver->n_without_label++;
+		return;
+	}
+	ag_converter_run(receiver->label, datum, false, &label);
+	make_room(receiver);
+	if (evaluation->model->n_classes > 0)
+		evaluation->class_of[at] = class_of(receiver, &label);
+	else if (isfinite(label.v.f64))
+		evaluation->target[at] = label.v.f64;
+	else
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_EXCEPTION),
+				 errmsg("label \"%s\" is NaN or infinite in some row", receiver->label_name)));
+	values = ag_row_from_slot(receiver->map, slot);
+	for (int i = 0; i < evaluation->n_models; i++)
+	{
+		int64 started = ag_clock_ns();
+
+		ag_predictor_run(receiver->models[i]->predictor, values,
+						 evaluation->out[i] + at * evaluation->model->n_outputs);
+		evaluation->seconds[i] += (ag_clock_ns() - started) * 1e-9;
+	}
+	evaluation->n_rows++;
+}
+
+static bool
+receiver_receive(TupleTableSlot *slot, DestReceiver *self)
+{
+	Receiver *receiver = (Receiver *) self;
+	MemoryContext caller = MemoryContextSwitchTo(receiver->row);
+
+	take_row(receiver, slot);
+	MemoryContextSwitchTo(caller);
+	MemoryContextReset(receiver->row);
+	return true;
+}
+
+static void
+receiver_done(DestReceiver *self)
+{
+}
+
+/* --- the run --- */
+
+/* Only what is needed is read, so the caller needs no right on other columns. */
+static void
+want_columns(Receiver *receiver, AgSource *source)
+{
+	const AgModel *model = receiver->evaluation->model;
+	int label = ag_source_find_column(source, receiver->label_name, "label");
+
+	for (int i = 0; i < model->n_inputs; i++)
+	{
+		char *name;
+
+		if (!model->inputs[i].is_used)
+			continue;
+		name = ag_model_text(model, model->inputs[i].name, strlen(model->inputs[i].name));
+		for (int j = 0; j < source->n_columns; j++)
+			if (strcmp(source->columns[j].name, name) == 0)
+				source->columns[j].wanted = true;
+	}
+	source->columns[label].wanted = true;
+	ag_source_select(source);
+	receiver->label_column = source->columns[label].position;
+}
+
+static void
+tell(const Receiver *receiver)
+{
+	StringInfoData list;
+
+	if (receiver->n_without_label > 0)
+		ereport(NOTICE, (errmsg_plural("left out " INT64_FORMAT " row whose label \"%s\" is NULL",
+									   "left out " INT64_FORMAT " rows whose label \"%s\" is NULL",
+									   receiver->n_without_label, receiver->n_without_label,
+									   receiver->label_name)));
+	if (receiver->n_unknown > 0)
+	{
+		initStringInfo(&list);
+		for (int i = 0; i < receiver->n_named; i++)
+			appendStringInfo(&list, "%s\"%s\"", i == 0 ? "" : ", ", receiver->named[i]);
+		ereport(NOTICE,
+				(errmsg_plural(
+					 "counted " INT64_FORMAT
+					 " row as wrong: its label \"%s\" was not among the training data's classes",
+					 "counted " INT64_FORMAT
+					 " rows as wrong: their label \"%s\" was not among the training data's classes",
+					 receiver->n_unknown, receiver->n_unknown, receiver->label_name),
+				 errdetail("Unknown: %s%s.", list.data,
+						   receiver->n_named == MAX_NAMED ? ", ..." : "")));
+	}
+}
+
+AgEvaluation *
+ag_evaluate_run(const char *data, const char *name, const char *label, const AgModel *const *models,
+				int n_models)
+{
+	AgEvaluation *evaluation = palloc0(sizeof(AgEvaluation));
+	Receiver *receiver = palloc0(sizeof(Receiver));
+	AgSource *source;
+
+	evaluation->model = models[0];
+	evaluation->n_models = n_models;
+	evaluation->out = palloc0(sizeof(double *) * n_models);
+	evaluation->seconds = palloc0(sizeof(double) * n_models);
+	receiver->pub.rStartup = receiver_startup;
+	receiver->pub.receiveSlot = receiver_receive;
+	receiver->pub.rShutdown = receiver_done;
+	receiver->pub.rDestroy = receiver_done;
+	receiver->pub.mydest = DestTuplestore; /* SPI takes DestNone for a utility command */
+	receiver->evaluation = evaluation;
+	receiver->models = models;
+	receiver->map = ag_row_map_create(models[0], name, CurrentMemoryContext);
+	receiver->label_name = label;
+	receiver->home = CurrentMemoryContext;
+	receiver->row =
+		AllocSetContextCreate(CurrentMemoryContext, "ag_pg evaluated row", ALLOCSET_DEFAULT_SIZES);
+	SPI_connect();
+	source = ag_source_open(data);
+	want_columns(receiver, source);
+	ag_source_run(source, &receiver->pub);
+	SPI_finish();
+	tell(receiver);
+	if (evaluation->n_rows == 0)
+		ereport(ERROR, (errcode(ERRCODE_NO_DATA_FOUND),
+						errmsg("there is no row with a label \"%s\" to evaluate on", label)));
+	return evaluation;
+}
+
+double
+ag_evaluate_metric(const AgEvaluation *evaluation, int model, AgMetric metric)
+{
+	AgMem mem;
+	AgError error;
+	AgContext ctx = {.mem = &mem, .deadline_ns = INT64_MAX, .error = &error};
+	double value = NAN;
+
+	CHECK_FOR_INTERRUPTS();
+	ag_mem_init(&mem, INT64_MAX);
+	ag_error_init(&error);
+	if (evaluation->model->n_classes == 0)
+		ag_error_check(ag_metric_regression(&ctx, metric, evaluation->n_rows, evaluation->target,
+											evaluation->out[model], NULL, &value),
+					   &error);
+	else
+		ag_error_check(ag_metric_classes(&ctx, metric, evaluation->n_rows,
+										 evaluation->model->n_classes, evaluation->class_of,
+										 evaluation->out[model], 0.5, NULL, &value),
+					   &error);
+	return value;
+}
+
+PG_FUNCTION_INFO_V1(ag_sql_evaluate);
+
+Datum
+ag_sql_evaluate(PG_FUNCTION_ARGS)
+{
+	char *name = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	char *data = text_to_cstring(PG_GETARG_TEXT_PP(1));
+	AgMetric metrics[AG_METRIC_LAST];
+	AgEvaluation *evaluation;
+	const AgModel *model;
+	AgPredictorRow *row;
+	pg_uuid_t id;
+	char *member;
+	int n_metrics;
+	AgSrf srf;
+
+	ag_srf_begin(&srf, fcinfo);
+	ag_catalog_find(name, &id, &member, &row);
+	model = ag_cache_get(&id, member != NULL ? member : row->best_model, CurrentMemoryContext);
+	evaluation = ag_evaluate_run(data, name, row->label, &model, 1);
+	n_metrics = ag_metric_list(model->problem, ag_metric_by_name(row->eval_metric), metrics);
+	for (int i = 0; i < n_metrics; i++)
+	{
+		Datum values[2];
+		bool nulls[2] = {false};
+
+		ag_srf_text(values, nulls, 0, ag_metric_name(metrics[i]));
+		ag_srf_number(values, nulls, 1, ag_evaluate_metric(evaluation, 0, metrics[i]));
+		ag_srf_row(&srf, values, nulls);
+	}
+	return (Datum) 0;
+}

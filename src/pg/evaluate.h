@@ -1,0 +1,34 @@
+/*
+ * evaluate.h - models run over a table or query that has the label, and scored.
+ */
+#ifndef AG_EVALUATE_H
+#define AG_EVALUATE_H
+
+#include "postgres.h"
+
+#include "pg/cache.h"
+
+/* Labels and predictions of all rows that have a label. Lives in the memory context current at ag_evaluate_run. */
+typedef struct AgEvaluation
+{
+	int64 n_rows;
+	double *target;  /* regression */
+	int32 *class_of; /* classes; -1: one that training never saw */
+	int n_models;
+	double **out;         /* [n_models][n_rows × outputs] */
+	double *seconds;      /* [n_models] predicting all rows */
+	const AgModel *model; /* the first */
+} AgEvaluation;
+
+/*
+ * Reads data (a table's name or a query) as the caller, within its snapshot, and predicts every row with each of the models,
+ * members of one predictor. Rows whose label is NULL are left out, classes that training never saw are named, both with a NOTICE.
+ * ERROR where no row has a label, or where a regression's label is no number.
+ */
+extern AgEvaluation *ag_evaluate_run(const char *data, const char *name, const char *label,
+									 const AgModel *const *models, int n_models);
+
+/* The plain value of a metric for one of the models; NaN where it is undefined on these rows. */
+extern double ag_evaluate_metric(const AgEvaluation *evaluation, int model, AgMetric metric);
+
+#endif
