@@ -87,7 +87,17 @@ typedef struct AgFitJob
 	int num_cpus;       /* granted */
 	int64_t started_ns; /* ag_clock_ns() when the whole call began */
 	AgGpuState gpu;     /* looked at only when a GPU was asked for */
+	bool gpu_required;  /* a GPU asked for and not to be had is an error, not a WARNING */
 } AgFitJob;
+
+/* Does any model ask for a GPU? Only then is AgFitJob.gpu looked at. */
+bool ag_fit_asks_gpu(const AgFitOptions *options);
+
+/*
+ * AG_ERR_SYSTEM, with reason and cure, when a GPU was asked for, is required and can't be used. ag_fit_run checks it first; the
+ * host may sooner, before rows are read.
+ */
+AgStatus ag_fit_check_gpu(const AgFitJob *job, AgError *err);
 
 /*
  * Memory that fitting the finished-reading table will take in all (the table included), an upper estimate in bytes: what the

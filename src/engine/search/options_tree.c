@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "engine/base/hash.h"
+#include "engine/search/json.h"
 
 #define SHOWN_BYTES 60 /* of a value in a message */
 
@@ -133,57 +134,33 @@ ag_option_child(const AgOptionNode *node, const char *key)
 	return NULL;
 }
 
-static void
-json_string(AgWriter *out, const char *text)
-{
-	char escape[8];
-
-	ag_write_u8(out, '"');
-	for (; *text != '\0'; text++)
-	{
-		unsigned char c = (unsigned char) *text;
-
-		if (c == '"' || c == '\\')
-			ag_write_u8(out, '\\');
-		if (c < 0x20)
-		{
-			snprintf(escape, sizeof escape, "\\u%04x", c);
-			ag_write_bytes(out, escape, 6);
-		}
-		else
-			ag_write_u8(out, c);
-	}
-	ag_write_u8(out, '"');
-}
-
 /* Recursion is bounded by AG_MAX_OPTION_DEPTH. */
 static void
 json_value(AgWriter *out, const AgOptionNode *node)
 {
+	bool first = true;
+
 	switch (node->type)
 	{
 		case AG_JSON_NULL:
-			ag_write_bytes(out, "null", 4);
+			ag_json_raw(out, "null");
 			break;
 		case AG_JSON_BOOL:
 		case AG_JSON_NUMBER:
-			ag_write_bytes(out, node->text, strlen(node->text));
+			ag_json_raw(out, node->text);
 			break;
 		case AG_JSON_STRING:
-			json_string(out, node->text);
+			ag_json_string(out, node->text, strlen(node->text));
 			break;
 		case AG_JSON_OBJECT:
 		case AG_JSON_ARRAY:
 			ag_write_u8(out, node->type == AG_JSON_OBJECT ? '{' : '[');
 			for (const AgOptionNode *child = node->first; child != NULL; child = child->next)
 			{
-				if (child != node->first)
-					ag_write_bytes(out, ", ", 2);
 				if (node->type == AG_JSON_OBJECT)
-				{
-					json_string(out, child->key);
-					ag_write_bytes(out, ": ", 2);
-				}
+					ag_json_key(out, &first, child->key);
+				else if (child != node->first)
+					ag_json_raw(out, ", ");
 				json_value(out, child);
 			}
 			ag_write_u8(out, node->type == AG_JSON_OBJECT ? '}' : ']');
@@ -195,14 +172,10 @@ char *
 ag_option_json(AgArena *arena, const AgOptionNode *node)
 {
 	AgWriter out;
-	char *text = NULL;
 
 	ag_writer_init(&out, arena->mem);
 	json_value(&out, node);
-	if (!out.failed)
-		text = ag_arena_strndup(arena, (const char *) out.data, out.size);
-	ag_writer_free(&out);
-	return text;
+	return ag_json_take(&out, arena);
 }
 
 /* JSON's number grammar; strtod would also take "0x1p3", "inf" and leading blanks. */

@@ -1,0 +1,260 @@
+/*
+ * fit.c - the story of one fit: label, features, bins, holdout, models, ensemble, results.
+ */
+#include "engine/search/fit.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/search/fit_state.h"
+
+/* Of the time promised, what is kept for the results' way to the catalogue. */
+#define STORE_SHARE 0.05
+#define STORE_MIN_S 0.25
+#define STORE_MAX_S 10.0
+
+double
+ag_fit_seconds(int64_t since_ns)
+{
+	return (double) (ag_clock_ns() - since_ns) * 1e-9;
+}
+
+AgStatus
+ag_fit_time_error(const AgFit *fit, AgError *err)
+{
+	ag_error_set(err, AG_ERR_TIME, "no model could be fitted within the time limit of %.10g s",
+				 round(fit->promised_seconds * 1000.0) / 1000.0);
+	ag_error_hint(err, "Raise \"time_limit\", or fit on fewer rows or columns.");
+	return AG_ERR_TIME;
+}
+
+AgStatus
+ag_fit_check(const AgFit *fit)
+{
+	AG_TRY(ag_check_cancel(&fit->ctx));
+	if (ag_out_of_time(&fit->ctx))
+		return ag_fit_time_error(fit, fit->ctx.error);
+	return AG_OK;
+}
+
+/* WARNINGs are part of the result, too: ag_info shows them. */
+static void
+story_log(void *host, AgLogLevel level, const char *text, const char *hint)
+{
+	AgFit *fit = host;
+
+	if (level == AG_LOG_WARNING)
+	{
+		const char **more = ag_arena_alloc(&fit->arena, (size_t) fit->n_warnings + 1, sizeof *more);
+		char *copy = ag_arena_strndup(&fit->arena, text, strlen(text));
+
+		if (more != NULL && copy != NULL)
+		{
+			if (fit->n_warnings > 0)
+				memcpy(more, fit->warnings, (size_t) fit->n_warnings * sizeof *more);
+			more[fit->n_warnings++] = copy;
+			fit->warnings = more;
+		}
+	}
+	if (fit->host->log != NULL)
+		fit->host->log(fit->host->host, level, text, hint);
+}
+
+/* What runs inside a model's fit doesn't know which one it is. */
+static void
+story_progress(void *host, const char *phase, double fraction)
+{
+	AgFit *fit = host;
+
+	ag_progress(fit->host, fit->phase != NULL ? fit->phase : phase, fraction);
+}
+
+bool
+ag_fit_asks_gpu(const AgFitOptions *options)
+{
+	for (int i = 0; i < options->n_models; i++)
+		if (options->models[i].asked.num_gpus > 0.0)
+			return true;
+	return false;
+}
+
+AgStatus
+ag_fit_check_gpu(const AgFitJob *job, AgError *err)
+{
+	if (!job->gpu_required || !ag_fit_asks_gpu(job->options))
+		return AG_OK;
+	if (job->gpu.n_usable > 0)
+	{
+		ag_error_set(err, AG_ERR_SYSTEM, "model family \"GBM\" cannot use a GPU yet");
+		ag_error_hint(err, "Set \"num_gpus\" to 0, or ag_pg.gpu_fallback to \"warn\".");
+	}
+	else
+	{
+		ag_error_set(err, AG_ERR_SYSTEM, "no GPU can be used: %s", job->gpu.reason);
+		ag_error_hint(err, "%s", job->gpu.cure);
+	}
+	return AG_ERR_SYSTEM;
+}
+
+/* Exactly one WARNING a fit, however many models ask; and what means nothing to a family is said once. */
+static void
+devices_tell(AgFit *fit)
+{
+	bool asks_fp16 = false;
+
+	for (int i = 0; i < fit->options->n_models; i++)
+		asks_fp16 = asks_fp16 || fit->options->models[i].use_fp16;
+	if (ag_fit_asks_gpu(fit->options))
+	{
+		const AgGpuState *gpu = &fit->job->gpu;
+
+		if (gpu->n_usable > 0)
+			ag_log_hint(&fit->ctx, AG_LOG_WARNING,
+						"Set \"num_gpus\" to 0 to fit without this warning.",
+						"model family \"GBM\" cannot use a GPU yet, so it is fitted on the CPU");
+		else
+			ag_log_hint(&fit->ctx, AG_LOG_WARNING, gpu->cure[0] != '\0' ? gpu->cure : NULL,
+						"no GPU can be used, so the models are fitted on the CPU: %s",
+						gpu->reason[0] != '\0' ? gpu->reason : "none was looked for");
+	}
+	if (asks_fp16)
+		ag_log(&fit->ctx, AG_LOG_NORMAL,
+			   "\"use_fp16\" means nothing to GBM: its histograms are sums of integers");
+}
+
+static int
+label_column(const AgTable *table)
+{
+	for (int c = 0; c < table->n_columns; c++)
+		if (table->columns[c].role == AG_ROLE_LABEL)
+			return c;
+	return -1;
+}
+
+/* Rows in order, the label read, the metric chosen. */
+static AgStatus
+prepare_label(AgFit *fit)
+{
+	int column = label_column(fit->table);
+
+	if (column < 0)
+		return ag_error_set(fit->ctx.error, AG_ERR_INTERNAL, "the table has no label column");
+	AG_TRY(ag_table_finish(&fit->ctx, fit->table, &fit->n_left_out));
+	fit->n_rows = fit->table->n_rows;
+	if (fit->n_left_out > 0)
+		ag_log(&fit->ctx, AG_LOG_NORMAL, "%lld %s left out because \"%s\" is NULL",
+			   (long long) fit->n_left_out, fit->n_left_out == 1 ? "row is" : "rows are",
+			   fit->job->label_name);
+	AG_TRY(ag_fit_check(fit));
+	AG_TRY(ag_label_fit(&fit->ctx, fit->table, column, fit->options->problem,
+						fit->options->positive_class, &fit->label));
+	fit->metric = fit->options->eval_metric;
+	if (fit->metric == AG_METRIC_NONE)
+		fit->metric = ag_metric_default(fit->label->problem);
+	AG_TRY(ag_options_check_metric(fit->metric, fit->label->problem, fit->ctx.error));
+	/* AutoGluon's rule: a ranking is learnt from probabilities. */
+	fit->stop_metric = fit->metric == AG_METRIC_ROC_AUC ? AG_METRIC_LOG_LOSS : fit->metric;
+	ag_log(&fit->ctx, AG_LOG_NORMAL,
+		   "Models are compared by %s%s; to change this, give \"eval_metric\"",
+		   ag_metric_name(fit->metric),
+		   ag_metric_higher_is_better(fit->metric)
+			   ? ""
+			   : ", shown with a minus so that higher is better");
+	return ag_fit_check(fit);
+}
+
+static AgStatus
+prepare_features(AgFit *fit)
+{
+	int64_t began = ag_clock_ns();
+	int n_used = 0;
+
+	ag_progress(&fit->ctx, "preparing features", -1.0);
+	AG_TRY(ag_pipeline_fit(&fit->ctx, fit->table, fit->label, fit->job->time_zone,
+						   fit->job->raw_text, &fit->pipeline));
+	for (int i = 0; i < fit->pipeline->n_inputs; i++)
+		n_used += fit->pipeline->inputs[i].is_used;
+	ag_log(&fit->ctx, AG_LOG_NORMAL, "%d of %d columns give %d features (%.2f s)", n_used,
+		   fit->pipeline->n_inputs, fit->pipeline->n_features, ag_fit_seconds(began));
+	return ag_fit_check(fit);
+}
+
+/* The deadline of the host, less what storing the result may take. */
+static void
+deadline_set(AgFit *fit)
+{
+	double promised, reserve;
+
+	fit->promised_seconds = (double) INFINITY;
+	if (fit->host->deadline_ns == INT64_MAX)
+		return;
+	promised = (double) (fit->host->deadline_ns - fit->job->started_ns) * 1e-9;
+	reserve = promised * STORE_SHARE;
+	if (reserve < STORE_MIN_S)
+		reserve = promised < 4.0 * STORE_MIN_S ? promised / 4.0 : STORE_MIN_S;
+	if (reserve > STORE_MAX_S)
+		reserve = STORE_MAX_S;
+	fit->promised_seconds = promised;
+	fit->ctx.deadline_ns = fit->host->deadline_ns - (int64_t) (reserve * 1e9);
+}
+
+static void
+fit_release(AgFit *fit)
+{
+	for (int i = 0; i < fit->n_models; i++)
+	{
+		ag_trees_free(fit->models[i].trees);
+		ag_mem_free(fit->ctx.mem, fit->models[i].proba);
+	}
+	ag_mem_free(fit->ctx.mem, fit->holdout.train_rows);
+	ag_mem_free(fit->ctx.mem, fit->holdout.valid_rows);
+	ag_mem_free(fit->ctx.mem, fit->holdout.target);
+	ag_mem_free(fit->ctx.mem, fit->holdout.class_of);
+	ag_bins_free(fit->bins);
+	ag_pipeline_free(fit->pipeline);
+	ag_label_free(fit->label);
+	ag_arena_free(&fit->arena);
+}
+
+AgStatus
+ag_fit_run(const AgContext *ctx, const AgFitJob *job, AgTable *table, const AgFitSink *sink)
+{
+	AgFit fit;
+	AgStatus status;
+	double value;
+	const char *best;
+
+	memset(&fit, 0, sizeof fit);
+	fit.host = ctx;
+	fit.ctx = *ctx;
+	fit.ctx.log = story_log;
+	fit.ctx.progress = story_progress;
+	fit.ctx.host = &fit;
+	fit.job = job;
+	fit.options = job->options;
+	fit.table = table;
+	fit.sink = sink;
+	fit.bins_of = -1;
+	ag_arena_init(&fit.arena, ctx->mem);
+	deadline_set(&fit);
+
+	AG_GO(ag_fit_check_gpu(job, ctx->error));
+	devices_tell(&fit);
+	AG_GO(prepare_label(&fit));
+	AG_GO(prepare_features(&fit));
+	AG_GO(ag_fit_split(&fit));
+	AG_GO(ag_fit_models(&fit));
+	AG_GO(ag_fit_ensemble(&fit));
+	best = ag_fit_best(&fit, &value);
+	AG_GO(ag_fit_report(&fit));
+	if (isfinite(value))
+		ag_log(&fit.ctx, AG_LOG_SUMMARY, "Best model: %s, %s %.5g, after %.1f s", best,
+			   ag_metric_name(fit.metric), ag_metric_score(fit.metric, value),
+			   ag_fit_seconds(job->started_ns));
+	else
+		ag_log(&fit.ctx, AG_LOG_SUMMARY, "Best model: %s, without a validation score, after %.1f s",
+			   best, ag_fit_seconds(job->started_ns));
+done:
+	fit_release(&fit);
+	return status;
+}

@@ -1,0 +1,62 @@
+/*
+ * fit_ensemble.c - the weighted mean of the fitted models, and which model is the best.
+ */
+#include <math.h>
+
+#include "engine/model/ensemble.h"
+#include "engine/search/fit_state.h"
+
+AgStatus
+ag_fit_ensemble(AgFit *fit)
+{
+	const AgHoldout *h = &fit->holdout;
+	const double **predictions;
+	double *weights;
+	int64_t began = ag_clock_ns();
+
+	if (fit->n_models < 2 || h->n_valid == 0)
+		return AG_OK;
+	predictions = ag_arena_alloc(&fit->arena, (size_t) fit->n_models, sizeof *predictions);
+	weights = ag_arena_alloc(&fit->arena, (size_t) fit->n_models, sizeof *weights);
+	if (predictions == NULL || weights == NULL)
+		return ag_mem_error(fit->ctx.mem, (size_t) fit->n_models * sizeof *weights, fit->ctx.error);
+	for (int i = 0; i < fit->n_models; i++)
+		predictions[i] = fit->models[i].proba;
+	ag_log(&fit->ctx, AG_LOG_NORMAL, "Weighing the models: WeightedEnsemble_L2 ...");
+	AG_TRY(ag_ensemble_select(&fit->ctx, fit->metric, fit->label->problem, fit->label->n_classes,
+							  h->n_valid, h->target, h->class_of, NULL, fit->n_models, predictions,
+							  AG_ENSEMBLE_STEPS, weights, &fit->ensemble_value));
+	for (int i = 0; i < fit->n_models; i++)
+		fit->models[i].weight = weights[i];
+	fit->has_ensemble = true;
+	fit->ensemble_seconds = ag_fit_seconds(began);
+	for (int i = 0; i < fit->n_models; i++)
+		if (weights[i] > 0.0)
+			ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.2f  %s", weights[i], fit->models[i].config->name);
+	if (isfinite(fit->ensemble_value))
+		ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.5g  %s",
+			   ag_metric_score(fit->metric, fit->ensemble_value), ag_metric_name(fit->metric));
+	ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.2f s  to weigh", fit->ensemble_seconds);
+	return AG_OK;
+}
+
+/* An ensemble that is one model, or no better than one, only predicts slower. */
+const char *
+ag_fit_best(const AgFit *fit, double *value)
+{
+	int best = 0;
+
+	for (int i = 1; i < fit->n_models; i++)
+		if (ag_metric_score(fit->metric, fit->models[i].value) >
+				ag_metric_score(fit->metric, fit->models[best].value) ||
+			(isnan(fit->models[best].value) && !isnan(fit->models[i].value)))
+			best = i;
+	*value = fit->models[best].value;
+	if (fit->has_ensemble &&
+		ag_metric_score(fit->metric, fit->ensemble_value) > ag_metric_score(fit->metric, *value))
+	{
+		*value = fit->ensemble_value;
+		return "WeightedEnsemble_L2";
+	}
+	return fit->models[best].config->name;
+}

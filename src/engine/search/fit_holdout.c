@@ -1,0 +1,175 @@
+/*
+ * fit_holdout.c - which rows are held out to validate on.
+ *
+ * Rows stand in the order of a hash of their values, so a choice by position is a choice by value: the same for
+ * any order on disk. Which positions is drawn by the seed.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "engine/base/rng.h"
+#include "engine/search/fit_state.h"
+
+#define KEY_HOLDOUT 0x686f6c64 /* what these random numbers are for */
+
+/* AutoGluon's rule: 500 rows of up to 5,000, 2,500 of up to 250,000, 1 % of more; 10 to 20 % of few. */
+double
+ag_holdout_rule(int64_t n_rows)
+{
+	double n = (double) n_rows;
+
+	if (n_rows < 5000)
+		return fmax(0.1, fmin(0.2, 500.0 / n));
+	return fmax(0.01, fmin(0.1, 2500.0 / n));
+}
+
+/*
+ * How many rows of each class are held out: shares rounded by largest remainder (ties to the first class), at least
+ * one row of each class left to train on. A binary problem keeps a row of either class to validate on where it can, for
+ * without it most metrics are undefined.
+ */
+static AgStatus
+class_quotas(AgFit *fit, int64_t n_valid, int64_t *quota)
+{
+	const AgLabel *label = fit->label;
+	double share = (double) n_valid / (double) label->n_rows;
+	double *rest;
+	int64_t left = n_valid;
+
+	AG_TRY(ag_get(&fit->ctx, (size_t) label->n_classes, sizeof *rest, &rest));
+	for (int c = 0; c < label->n_classes; c++)
+	{
+		double exact = share * (double) label->classes[c].n_rows;
+
+		quota[c] = (int64_t) floor(exact);
+		rest[c] = exact - floor(exact);
+		if (label->problem == AG_PROBLEM_BINARY && quota[c] == 0 && label->classes[c].n_rows >= 2)
+		{
+			quota[c] = 1;
+			rest[c] = 0.0;
+		}
+		if (quota[c] > label->classes[c].n_rows - 1)
+			quota[c] = label->classes[c].n_rows > 0 ? label->classes[c].n_rows - 1 : 0;
+		left -= quota[c];
+	}
+	while (left > 0)
+	{
+		int best = -1;
+
+		for (int c = 0; c < label->n_classes; c++)
+			if (rest[c] >= 0.0 && quota[c] < label->classes[c].n_rows - 1 &&
+				(best < 0 || rest[c] > rest[best]))
+				best = c;
+		if (best < 0)
+			break;
+		quota[best]++;
+		rest[best] = -1.0; /* one extra row a class is all that rounding can ask for */
+		left--;
+	}
+	ag_mem_free(fit->ctx.mem, rest);
+	return AG_OK;
+}
+
+/*
+ * Draws the rows in one pass, each class by selection sampling (Knuth, The Art of Computer Programming 2,
+ * algorithm 3.4.2 S): exactly quota[c] of the class's rows, every subset as likely, in ascending order.
+ */
+static AgStatus
+rows_draw(AgFit *fit, int n_groups, const int64_t *quota)
+{
+	AgHoldout *h = &fit->holdout;
+	const int32_t *class_of = fit->label->class_of;
+	uint64_t key = ag_key(fit->options->random_state, KEY_HOLDOUT);
+	int64_t *wanted, *left;
+	AgStatus status;
+
+	wanted = NULL;
+	AG_TRY(ag_get(&fit->ctx, (size_t) n_groups * 2, sizeof *wanted, &wanted));
+	left = wanted + n_groups;
+	for (int g = 0; g < n_groups; g++)
+	{
+		wanted[g] = quota[g];
+		left[g] = class_of != NULL ? fit->label->classes[g].n_rows : fit->n_rows;
+		h->n_valid += quota[g];
+	}
+	h->n_train = fit->n_rows - h->n_valid;
+	AG_GO(ag_get(&fit->ctx, (size_t) h->n_train, sizeof *h->train_rows, &h->train_rows));
+	AG_GO(ag_get(&fit->ctx, (size_t) h->n_valid, sizeof *h->valid_rows, &h->valid_rows));
+	h->n_train = h->n_valid = 0;
+	for (int64_t r = 0; r < fit->n_rows; r++)
+	{
+		int g = class_of != NULL ? class_of[r] : 0;
+
+		if (wanted[g] > 0 &&
+			(int64_t) ag_random_below(key, (uint64_t) r, (uint32_t) left[g]) < wanted[g])
+		{
+			wanted[g]--;
+			h->valid_rows[h->n_valid++] = (uint32_t) r;
+		}
+		else
+			h->train_rows[h->n_train++] = (uint32_t) r;
+		left[g]--;
+	}
+	status = AG_OK;
+done:
+	ag_mem_free(fit->ctx.mem, wanted);
+	return status;
+}
+
+/* The labels of the rows held out, in their order: what every score is computed from. */
+static AgStatus
+labels_gather(AgFit *fit)
+{
+	AgHoldout *h = &fit->holdout;
+	const AgLabel *label = fit->label;
+
+	if (h->n_valid == 0)
+		return AG_OK;
+	if (label->class_of != NULL)
+	{
+		AG_TRY(ag_get(&fit->ctx, (size_t) h->n_valid, sizeof *h->class_of, &h->class_of));
+		for (int64_t i = 0; i < h->n_valid; i++)
+			h->class_of[i] = label->class_of[h->valid_rows[i]];
+		return AG_OK;
+	}
+	AG_TRY(ag_get(&fit->ctx, (size_t) h->n_valid, sizeof *h->target, &h->target));
+	for (int64_t i = 0; i < h->n_valid; i++)
+		h->target[i] = label->target[h->valid_rows[i]];
+	return AG_OK;
+}
+
+AgStatus
+ag_fit_split(AgFit *fit)
+{
+	AgHoldout *h = &fit->holdout;
+	bool asked = !isnan(fit->options->holdout_frac);
+	int n_groups = fit->label->class_of != NULL ? fit->label->n_classes : 1;
+	int64_t *quota, n_valid = 0;
+	AgStatus status;
+
+	h->fraction = asked ? fit->options->holdout_frac : ag_holdout_rule(fit->n_rows);
+	if (asked || fit->n_rows >= AG_FIT_MIN_HOLDOUT_ROWS)
+		n_valid = (int64_t) ceil(h->fraction * (double) fit->n_rows);
+	if (n_valid > fit->n_rows - 1)
+		n_valid = fit->n_rows - 1;
+	AG_TRY(ag_get_zeroed(&fit->ctx, (size_t) n_groups, sizeof *quota, &quota));
+	quota[0] = n_valid;
+	if (fit->label->class_of != NULL && n_valid > 0)
+		AG_GO(class_quotas(fit, n_valid, quota));
+	AG_GO(rows_draw(fit, n_groups, quota));
+	AG_GO(labels_gather(fit));
+	if (h->n_valid > 0)
+		ag_log(&fit->ctx, AG_LOG_NORMAL,
+			   "%lld of %lld rows are held out to validate on (holdout_frac %.4g)",
+			   (long long) h->n_valid, (long long) fit->n_rows, h->fraction);
+	else
+	{
+		h->fraction = 0.0;
+		ag_log(&fit->ctx, AG_LOG_NORMAL,
+			   "%lld rows are too few to hold any out: models have no validation score",
+			   (long long) fit->n_rows);
+	}
+done:
+	ag_mem_free(fit->ctx.mem, quota);
+	return status;
+}

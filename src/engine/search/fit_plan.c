@@ -1,0 +1,178 @@
+/*
+ * fit_plan.c - what was asked for and what was done, as JSON.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "engine/search/fit_state.h"
+#include "engine/search/json.h"
+
+static double
+param_value(const AgParamSpec *spec, const AgGbmParams *params)
+{
+	const char *at = (const char *) params + spec->offset;
+	double real;
+	int integer;
+	bool flag;
+
+	switch (spec->type)
+	{
+		case AG_PARAM_REAL:
+			memcpy(&real, at, sizeof real);
+			return real;
+		case AG_PARAM_BOOL:
+			memcpy(&flag, at, sizeof flag);
+			return flag;
+		case AG_PARAM_INT:
+		case AG_PARAM_CHOICE:
+			break;
+	}
+	memcpy(&integer, at, sizeof integer);
+	return integer;
+}
+
+static void
+params_write(AgWriter *out, const AgGbmParams *params)
+{
+	bool first = true;
+
+	ag_json_raw(out, "{");
+	for (int i = 0; i < ag_gbm_n_specs; i++)
+	{
+		double value = param_value(&ag_gbm_specs[i], params);
+
+		ag_json_key(out, &first, ag_gbm_specs[i].name);
+		if (ag_gbm_specs[i].type == AG_PARAM_BOOL)
+			ag_json_raw(out, value != 0.0 ? "true" : "false");
+		else
+			ag_json_number(out, value);
+	}
+	ag_json_key(out, &first, "ag.early_stop");
+	if (params->early_stop_rounds < 0)
+		ag_json_raw(out, "\"adaptive\"");
+	else if (params->early_stop_rounds == 0)
+		ag_json_raw(out, "null");
+	else
+		ag_json_number(out, params->early_stop_rounds);
+	ag_json_raw(out, "}");
+}
+
+char *
+ag_fit_params_json(AgFit *fit, const AgGbmParams *params)
+{
+	AgWriter out;
+
+	ag_writer_init(&out, fit->ctx.mem);
+	params_write(&out, params);
+	return ag_json_take(&out, &fit->arena);
+}
+
+static void
+key_text(AgWriter *out, bool *first, const char *name, const char *text)
+{
+	ag_json_key(out, first, name);
+	if (text == NULL)
+		ag_json_raw(out, "null");
+	else
+		ag_json_string(out, text, strlen(text));
+}
+
+static void
+key_number(AgWriter *out, bool *first, const char *name, double value)
+{
+	ag_json_key(out, first, name);
+	ag_json_number(out, value);
+}
+
+static void
+model_write(AgWriter *out, const AgFitModel *model)
+{
+	bool first = true;
+
+	ag_json_raw(out, "{");
+	key_text(out, &first, "name", model->config->name);
+	key_text(out, &first, "family", "GBM");
+	key_number(out, &first, "rounds", model->rounds);
+	key_number(out, &first, "rounds_run", model->rounds_run);
+	key_text(out, &first, "stopped_by", model->stopped_by);
+	key_text(out, &first, "device", "cpu");
+	ag_json_key(out, &first, "params");
+	params_write(out, &model->params);
+	ag_json_raw(out, "}");
+}
+
+static void
+options_write(AgWriter *out, const AgFit *fit)
+{
+	const AgFitOptions *options = fit->options;
+	bool first = true;
+
+	ag_json_raw(out, "{");
+	key_text(out, &first, "problem_type", ag_problem_name(fit->label->problem));
+	key_text(out, &first, "eval_metric", ag_metric_name(fit->metric));
+	key_number(out, &first, "time_limit", fit->promised_seconds);
+	key_number(out, &first, "holdout_frac", fit->holdout.fraction);
+	ag_json_key(out, &first, "random_state");
+	{
+		char digits[24];
+		size_t at = sizeof digits - 1;
+		uint64_t seed = options->random_state;
+
+		/* beyond 2^53 a double would lose digits */
+		digits[at] = '\0';
+		do
+			digits[--at] = (char) ('0' + seed % 10);
+		while ((seed /= 10) != 0);
+		ag_json_raw(out, digits + at);
+	}
+	key_text(out, &first, "positive_class", options->positive_class);
+	key_text(out, &first, "time_zone", fit->job->time_zone);
+	ag_json_key(out, &first, "ignored_columns");
+	ag_json_raw(out, "[");
+	for (int i = 0; i < options->n_ignored; i++)
+	{
+		if (i > 0)
+			ag_json_raw(out, ", ");
+		ag_json_string(out, options->ignored_columns[i], strlen(options->ignored_columns[i]));
+	}
+	ag_json_raw(out, "]}");
+}
+
+char *
+ag_fit_plan_json(AgFit *fit)
+{
+	AgWriter out;
+	bool first = true, first_weight = true;
+
+	ag_writer_init(&out, fit->ctx.mem);
+	ag_json_raw(&out, "{");
+	ag_json_key(&out, &first, "options");
+	options_write(&out, fit);
+	ag_json_key(&out, &first, "rows");
+	ag_json_raw(&out, "{");
+	{
+		bool first_row = true;
+
+		key_number(&out, &first_row, "train", (double) fit->holdout.n_train);
+		key_number(&out, &first_row, "validation", (double) fit->holdout.n_valid);
+		key_number(&out, &first_row, "left_out", (double) fit->n_left_out);
+	}
+	ag_json_raw(&out, "}");
+	key_number(&out, &first, "num_cpus", fit->job->num_cpus);
+	ag_json_key(&out, &first, "models");
+	ag_json_raw(&out, "[");
+	for (int i = 0; i < fit->n_models; i++)
+	{
+		if (i > 0)
+			ag_json_raw(&out, ", ");
+		model_write(&out, &fit->models[i]);
+	}
+	ag_json_raw(&out, "]");
+	ag_json_key(&out, &first, "ensemble");
+	ag_json_raw(&out, "{");
+	for (int i = 0; i < fit->n_models; i++)
+		if (fit->has_ensemble && fit->models[i].weight > 0.0)
+			key_number(&out, &first_weight, fit->models[i].config->name, fit->models[i].weight);
+	ag_json_raw(&out, "}}");
+	return ag_json_take(&out, &fit->arena);
+}
