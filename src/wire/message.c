@@ -176,11 +176,18 @@ ag_msg_error_read(const void *payload, size_t n, AgError *msg, AgError *err)
 }
 
 void
-ag_msg_part_write(AgWriter *out, const AgMsgPart *msg)
+ag_msg_part_head_write(AgWriter *out, const AgMsgPart *msg)
 {
 	ag_write_i32(out, msg->member);
 	ag_write_i32(out, msg->part);
-	ag_write_text(out, msg->bytes, msg->n_bytes);
+	ag_write_u32(out, msg->n_bytes);
+}
+
+void
+ag_msg_part_write(AgWriter *out, const AgMsgPart *msg)
+{
+	ag_msg_part_head_write(out, msg);
+	ag_write_bytes(out, msg->bytes, msg->n_bytes);
 }
 
 AgStatus

@@ -113,6 +113,8 @@ void ag_msg_member_write(AgWriter *out, const AgFittedMember *msg);
 AgStatus ag_msg_member_read(AgArena *arena, const void *payload, size_t n, AgFittedMember *msg,
 							AgError *err);
 void ag_msg_part_write(AgWriter *out, const AgMsgPart *msg);
+/* All but the bytes themselves, for a sender that lets them follow without a copy. */
+void ag_msg_part_head_write(AgWriter *out, const AgMsgPart *msg);
 AgStatus ag_msg_part_read(const void *payload, size_t n, AgMsgPart *msg,
 						  AgError *err); /* bytes in place */
 void ag_msg_done_write(AgWriter *out, const AgMsgDone *msg);

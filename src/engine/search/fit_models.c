@@ -187,7 +187,12 @@ model_fit(AgFit *fit, AgContext *ctx, int m, AgFitModel *model)
 		   megabytes(ctx->mem->used_bytes),
 		   megabytes(ag_gbm_memory(&data, &model->params, model->num_cpus)),
 		   megabytes(ctx->mem->limit_bytes));
-	ag_log(&fit->ctx, AG_LOG_TRACE, "  parameters: %s", ag_fit_params_json(fit, &model->params));
+	if (fit->options->verbosity >= AG_LOG_TRACE)
+	{
+		const char *params = ag_fit_params_json(fit, &model->params);
+
+		ag_log(&fit->ctx, AG_LOG_TRACE, "  parameters: %s", params != NULL ? params : "?");
+	}
 	AG_GO(ag_gbm_train(ctx, &data, &model->params, &result));
 	model->trees = result.trees;
 	model->proba = result.valid_proba;

@@ -1,0 +1,85 @@
+/*
+ * fit_memory.c - how much memory a fit will take, before it takes it.
+ *
+ * An upper estimate for the host's lease. What is too low costs a fit its life, what is too high only makes another
+ * one wait, so everything that may live at the same time is added up.
+ */
+#include <string.h>
+
+#include "engine/search/fit_state.h"
+
+#define ROW_SCRATCH                                                                                \
+	48 /* bytes a row: hashes and order of the rows, a column in order, labels, the split */
+
+/* Features that a column can become at most: a number, and the parts of a date or a time of day. */
+static int
+features_of(AgType type)
+{
+	switch (type)
+	{
+		case AG_TYPE_DATE:
+			return 5;
+		case AG_TYPE_TIMESTAMP:
+			return 8;
+		default:
+			return 1;
+	}
+}
+
+/* The classes there may be; only a text label can have more than an integer's ten unless the user insists. */
+static int
+classes_at_most(const AgTable *table, const AgFitOptions *options)
+{
+	for (int c = 0; c < table->n_columns; c++)
+	{
+		const AgTableColumn *column = &table->columns[c];
+
+		if (column->role != AG_ROLE_LABEL || options->problem == AG_PROBLEM_REGRESSION)
+			continue;
+		if (options->problem == AG_PROBLEM_BINARY || column->type == AG_TYPE_BOOL)
+			return 2;
+		if (column->type == AG_TYPE_TEXT)
+			return column->dictionary.n_levels < 10000 ? (int) column->dictionary.n_levels : 10000;
+		return options->problem == AG_PROBLEM_MULTICLASS ? 100 : 10;
+	}
+	return 0;
+}
+
+int64_t
+ag_fit_memory(const AgTable *table, const AgFitOptions *options, int n_threads)
+{
+	int64_t n = table->n_rows, training = 0, kept = 0;
+	int n_classes = classes_at_most(table, options);
+	AgTrainData data;
+	AgBins bins;
+
+	memset(&data, 0, sizeof data);
+	memset(&bins, 0, sizeof bins);
+	bins.n_rows = n;
+	bins.column_stride = n + 4096;
+	for (int c = 0; c < table->n_columns; c++)
+		if (table->columns[c].role == AG_ROLE_FEATURE)
+			bins.n_features += features_of(table->columns[c].type);
+	bins.features = ag_mem_zalloc(table->mem, (size_t) bins.n_features + 1, sizeof *bins.features);
+	if (bins.features == NULL) /* then there is no room for a fit either, and the fit will say so */
+		return table->mem->limit_bytes;
+	for (int f = 0; f < bins.n_features; f++)
+		bins.features[f].n_bins = n < AG_MAX_BIN ? (int) n : AG_MAX_BIN;
+	bins.row_stride = (bins.n_features + 4 + 31) / 32 * 32;
+	data.bins = &bins;
+	data.problem = n_classes > 2    ? AG_PROBLEM_MULTICLASS
+				   : n_classes == 2 ? AG_PROBLEM_BINARY
+									: AG_PROBLEM_REGRESSION;
+	data.n_classes = n_classes;
+	data.n_train = data.n_valid = n;
+	for (int i = 0; i < options->n_models; i++)
+	{
+		int64_t one = ag_gbm_memory(&data, &options->models[i].gbm, n_threads);
+
+		training = one > training ? one : training;
+		kept += (int64_t) (ag_holdout_rule(n) * (double) n) * (n_classes > 0 ? n_classes : 1) * 8;
+	}
+	ag_mem_free(table->mem, bins.features);
+	return table->mem->used_bytes + n * ROW_SCRATCH + bins.n_features * bins.column_stride +
+		   n * bins.row_stride + training + kept + (INT64_C(16) << 20);
+}
