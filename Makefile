@@ -128,6 +128,10 @@ build/unit-obj/engine.a: $(UNIT_OBJS)
 build/unit/%: test/unit/%.c build/unit-obj/engine.a
 	@mkdir -p $(@D)
 	$(CC) $(TEST_CFLAGS) $(SANITIZE) -pthread -o $@ $< build/unit-obj/engine.a -ldl -lm
+build/unit/ag_trainer: $(TRAINER_OBJS:.o=.c) $(wildcard src/trainer/*.h) build/unit-obj/engine.a
+	@mkdir -p $(@D)
+	$(CC) $(filter-out -MMD -MP,$(TEST_CFLAGS)) -I. $(SANITIZE) -pthread -o $@ $(filter %.c %.a,$^) -ldl -lm
+build/unit/trainer: build/unit/ag_trainer
 check-unit: $(UNIT_PROGRAMS)
 	@failed=; for t in $(UNIT); do printf '%s: ' $$t; build/unit/$$t || failed="$$failed $$t"; done; \
 	if [ -n "$$failed" ]; then echo "unit tests that failed:$$failed"; exit 1; fi
