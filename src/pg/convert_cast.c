@@ -14,7 +14,6 @@
 #include "utils/datetime.h"
 #include "utils/float.h"
 #include "utils/json.h"
-#include "utils/numeric.h"
 #include "utils/timestamp.h"
 
 #include "pg/convert_private.h"
@@ -115,12 +114,6 @@ ag_interval_seconds(const Interval *interval)
 	return (double) interval->time / 1e6 + (double) interval->day * SECS_PER_DAY +
 		   (double) months * DAYS_PER_MONTH * SECS_PER_DAY +
 		   (double) years * DAYS_PER_YEAR * SECS_PER_DAY;
-}
-
-double
-ag_numeric_to_double(Datum value)
-{
-	return DatumGetFloat8(DirectFunctionCall1(numeric_float8_no_overflow, value));
 }
 
 /* ---- the value's text ---- */
