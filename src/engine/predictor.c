@@ -14,6 +14,8 @@
 
 #define ENSEMBLE_FAMILY "ENS_WEIGHTED"
 #define MAX_DEPTH 16
+#define MAX_VISITS                                                                                 \
+	100000 /* a forged ensemble could name its members over and over, level by level */
 
 typedef struct Leaf
 {
@@ -44,6 +46,7 @@ typedef struct Loading
 	const AgMemberRef *members;
 	int n_members;
 	AgPredictor *predictor;
+	int n_visits;
 } Loading;
 
 static AgStatus
@@ -69,13 +72,6 @@ find_member(const Loading *loading, int ordinal)
 		if (loading->members[i].ordinal == ordinal)
 			return &loading->members[i];
 	return NULL;
-}
-
-/* The number of doubles that a model's link writes. */
-static int
-outputs_of(const AgTrees *trees)
-{
-	return trees->link == AG_LINK_SIGMOID ? 2 : (int) trees->n_outputs;
 }
 
 static bool
@@ -117,7 +113,7 @@ add_model(Loading *loading, const AgMemberRef *member, double weight)
 	predictor->n_leaves++;
 	if (leaf->trees->n_features != (uint32_t) predictor->pipeline->n_features ||
 		!link_fits(leaf->trees, predictor->pipeline->problem) ||
-		outputs_of(leaf->trees) != predictor->n_outputs)
+		(int) ag_trees_n_out(leaf->trees) != predictor->n_outputs)
 		return corrupt(loading, member->name, "it doesn't fit the predictor's preprocessing");
 	return AG_OK;
 }
@@ -134,8 +130,9 @@ add_member(Loading *loading, int ordinal, double share, int depth)
 							"stored predictor is damaged: it has no member %d", ordinal);
 	if (strcmp(member->family, ENSEMBLE_FAMILY) != 0)
 		return add_model(loading, member, share);
-	if (depth == MAX_DEPTH)
+	if (depth == MAX_DEPTH || loading->n_visits > MAX_VISITS)
 		return corrupt(loading, member->name, "its ensembles are nested too deep");
+	loading->n_visits += member->n_inputs;
 	for (int i = 0; i < member->n_inputs; i++)
 	{
 		if (!(member->weights[i] >= 0.0 && member->weights[i] <= 1e6))
@@ -185,7 +182,7 @@ AgStatus
 ag_predictor_open(const AgContext *ctx, const AgImagePart *parts, int n_parts,
 				  const AgMemberRef *members, int n_members, int member, AgPredictor **predictor)
 {
-	Loading loading = {ctx, parts, n_parts, members, n_members, NULL};
+	Loading loading = {ctx, parts, n_parts, members, n_members, NULL, 0};
 	AgStatus status;
 
 	*predictor = NULL;
