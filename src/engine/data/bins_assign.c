@@ -28,15 +28,23 @@ ag_cut_table_init(AgCutTable *table, const double *cuts, int n_cuts)
 static void
 assign_portable(const AgCutTable *table, const double *values, int64_t n, uint8_t *bins)
 {
+	const double *cuts = table->cuts;
+
 	for (int64_t i = 0; i < n; i++)
 	{
 		double x = values[i];
-		const double *cuts = table->cuts;
+		size_t below = 0;
 
-		/* Halving 256 padded cuts; the compiler makes conditional moves of it. */
-		for (int half = 128; half > 0; half /= 2)
-			cuts += cuts[half - 1] < x ? half : 0;
-		bins[i] = x != x ? 0 : (uint8_t) (1 + (cuts - table->cuts));
+		/* Halving 256 padded cuts, by multiplication instead of branches: those would be guesses. */
+		below += (size_t) (cuts[127] < x) * 128;
+		below += (size_t) (cuts[below + 63] < x) * 64;
+		below += (size_t) (cuts[below + 31] < x) * 32;
+		below += (size_t) (cuts[below + 15] < x) * 16;
+		below += (size_t) (cuts[below + 7] < x) * 8;
+		below += (size_t) (cuts[below + 3] < x) * 4;
+		below += (size_t) (cuts[below + 1] < x) * 2;
+		below += (size_t) (cuts[below] < x);
+		bins[i] = x != x ? 0 : (uint8_t) (1 + below);
 	}
 }
 

@@ -82,6 +82,32 @@ ag_feature_kind_name(AgFeatureKind kind)
 	return "unknown";
 }
 
+static double
+part_of_date(int32_t value, AgFeatureKind kind)
+{
+	AgDateParts parts = ag_parts_of_date(value);
+
+	return ag_part_value(&parts, kind);
+}
+
+static double
+part_of_timestamp(int64_t value, AgFeatureKind kind)
+{
+	AgDateParts parts = ag_parts_of_timestamp(value);
+
+	return ag_part_value(&parts, kind);
+}
+
+/* Hours, minutes and seconds need no calendar, which is most of the work. */
+static double
+time_part_of_timestamp(int64_t value, AgFeatureKind kind)
+{
+	AgDateParts parts = {value != INT64_MIN && value != INT64_MAX, {0, 0, 0, 0}, 0};
+
+	ag_days_of_timestamp(value, &parts.time_us);
+	return ag_part_value(&parts, kind);
+}
+
 /* A whole column as a numeric feature's values. */
 static void
 numbers_of_column(const AgFeature *feature, const AgTableColumn *column, int64_t n_rows,
@@ -123,24 +149,15 @@ numbers_of_column(const AgFeature *feature, const AgTableColumn *column, int64_t
 			if (feature->kind == AG_FEATURE_NUMBER)
 				CONVERT(int32_t, ag_number_of_date(v[row], origin));
 			else
-				for (int64_t row = 0; row < n_rows; row++)
-				{
-					AgDateParts parts = ag_parts_of_date(((const int32_t *) column->values)[row]);
-
-					out[row] = ag_part_value(&parts, feature->kind);
-				}
+				CONVERT(int32_t, part_of_date(v[row], feature->kind));
 			break;
 		case AG_TYPE_TIMESTAMP:
 			if (feature->kind == AG_FEATURE_NUMBER)
 				CONVERT(int64_t, ag_number_of_timestamp(v[row], origin));
+			else if (feature->kind < AG_FEATURE_HOUR)
+				CONVERT(int64_t, part_of_timestamp(v[row], feature->kind));
 			else
-				for (int64_t row = 0; row < n_rows; row++)
-				{
-					AgDateParts parts =
-						ag_parts_of_timestamp(((const int64_t *) column->values)[row]);
-
-					out[row] = ag_part_value(&parts, feature->kind);
-				}
+				CONVERT(int64_t, time_part_of_timestamp(v[row], feature->kind));
 			break;
 		case AG_TYPE_TEXT:
 			break;
