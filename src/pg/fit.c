@@ -233,6 +233,7 @@ tell_time_limit(const AgFitCall *call)
 static void
 train(AgFitCall *call)
 {
+	ag_fit_warn_left_out(call);
 	tell_time_limit(call);
 	ag_fit_begin_results(call);
 	open_line(call);

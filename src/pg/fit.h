@@ -32,6 +32,8 @@ typedef struct AgFitCall
 	int *columns;    /* of the source, a schema column each */
 	int label_column;
 	const char *label_name; /* server encoding */
+	char *left_out; /* columns of types that can't be features, for the warning; NULL: none */
+	int n_left_out;
 	char *name;
 	pg_tz *zone;
 	bool raw_text;
@@ -60,6 +62,8 @@ typedef struct AgFitCall
 /* fit_source.c: which columns take part, as what; the predictor's name. Inside an SPI connection. */
 extern void ag_fit_choose_columns(AgFitCall *call);
 extern void ag_fit_choose_name(AgFitCall *call);
+/* The WARNING about columns of types that no feature can be made of. */
+extern void ag_fit_warn_left_out(const AgFitCall *call);
 
 /* fit_result.c: what the trainer says (an AgFrameFn), and storing what it made. */
 extern void ag_fit_begin_results(AgFitCall *call);

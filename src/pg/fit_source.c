@@ -17,15 +17,15 @@
 
 #define MAX_LISTED 50 /* columns named in a warning */
 
-static void
-warn_left_out(AgFitCall *call, const char *list, int n)
+void
+ag_fit_warn_left_out(const AgFitCall *call)
 {
-	if (n == 0 || call->options->verbosity == 0)
+	if (call->n_left_out == 0 || call->options->verbosity == 0)
 		return;
-	ereport(WARNING,
-			(errmsg_plural("column left out, of a type no feature can be made of: %s",
-						   "columns left out, of types no feature can be made of: %s", n, list),
-			 errhint("Cast to a number or text in a query what should count.")));
+	ereport(WARNING, (errmsg_plural("column left out, of a type no feature can be made of: %s",
+									"columns left out, of types no feature can be made of: %s",
+									call->n_left_out, call->left_out),
+					  errhint("Cast to a number or text in a query what should count.")));
 }
 
 /* Marks the columns the user doesn't want. */
@@ -109,7 +109,8 @@ ag_fit_choose_columns(AgFitCall *call)
 	}
 	if (n_left_out > MAX_LISTED)
 		appendStringInfo(&left_out, ", and %d more", n_left_out - MAX_LISTED);
-	warn_left_out(call, left_out.data, n_left_out);
+	call->left_out = left_out.data;
+	call->n_left_out = n_left_out;
 	if (call->schema.n_columns < 2)
 		ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION),
 						errmsg("there is no column to learn \"%s\" from", call->label_name),
