@@ -92,6 +92,31 @@ test_text(void)
 	case_close(&c);
 }
 
+/* Texts that are too long for a message are cut between characters. */
+static void
+test_long_names(void)
+{
+	static char longer[2][3002];
+	Case c;
+
+	for (int i = 0; i < 1500; i++)
+		memcpy(longer[0] + 2 * i, "ä", 2);
+	memcpy(longer[1], longer[0], 3000);
+	longer[1][2999] = '!';
+	longer[1][0] = 'x';
+	longer[1][1] = 'x';
+	longer[1][2998] = '!';
+	case_open(&c, AG_TYPE_TEXT, 40);
+	for (int r = 0; r < 40; r++)
+		*rows_at(&c.rows, r, 0) = value_text(longer[r % 2]);
+	AG_CHECK_EQ(case_fit(&c, AG_PROBLEM_AUTO, "x"), AG_ERR_OPTION);
+	AG_CHECK(strlen(c.host.error.hint) > 800);
+	for (size_t i = 0; c.host.error.hint[i] != '\0'; i++)
+		if ((unsigned char) c.host.error.hint[i] == 0xc3)
+			AG_CHECK((unsigned char) c.host.error.hint[i + 1] == 0xa4);
+	case_close(&c);
+}
+
 /* Classes are in byte order, however often they occur. */
 static void
 test_text_order(void)
@@ -313,6 +338,7 @@ main(void)
 {
 	test_text();
 	test_text_order();
+	test_long_names();
 	test_boolean();
 	test_integers();
 	test_floats();

@@ -169,6 +169,37 @@ test_no_feature(void)
 	rows_close(&rows);
 }
 
+/* Names that fill the error's text are cut between characters. */
+static void
+test_long_names(void)
+{
+	static char names[13][256];
+	Rows rows;
+	Host host;
+	Fitted f;
+
+	rows_open(&rows, 5);
+	rows_column(&rows, "y", AG_TYPE_BOOL, AG_ROLE_LABEL);
+	for (int c = 0; c < 13; c++)
+	{
+		for (int i = 0; i < 126; i++)
+			memcpy(names[c] + 2 * i, "ä", 2);
+		names[c][252] = (char) ('a' + c);
+		rows_column(&rows, names[c], AG_TYPE_INT32, AG_ROLE_FEATURE);
+	}
+	for (int r = 0; r < 5; r++)
+		*rows_at(&rows, r, 0) = value_bool(r % 2);
+	host_open(&host, 1);
+	AG_CHECK_EQ(fit_rows(&rows, 0, 100, &host, &f), AG_ERR_DATA);
+	AG_CHECK(strlen(host.error.detail) > 900);
+	for (size_t i = 0; host.error.detail[i] != '\0'; i++)
+		if ((unsigned char) host.error.detail[i] == 0xc3)
+			AG_CHECK((unsigned char) host.error.detail[i + 1] == 0xa4);
+	fitted_free(&f);
+	host_close(&host);
+	rows_close(&rows);
+}
+
 /* More dropped columns than a line lists. */
 static void
 test_long_list(void)
@@ -648,6 +679,7 @@ main(void)
 	test_drops();
 	test_no_feature();
 	test_long_list();
+	test_long_names();
 	test_dates();
 	test_origins();
 	test_replay();

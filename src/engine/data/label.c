@@ -418,12 +418,15 @@ choose_positive(const AgContext *ctx, AgLabel *label, const char *column, const 
 	}
 	if (chosen < 0)
 	{
+		const AgClass *first = &label->classes[0], *second = &label->classes[1];
+
 		ag_error_set(
 			ctx->error, AG_ERR_OPTION,
 			"option \"positive_class\" is \"%s\", which is no value of label column \"%s\"",
 			positive, column);
-		ag_error_hint(ctx->error, "Its values are \"%.400s\" and \"%.400s\".",
-					  label->classes[0].name, label->classes[1].name);
+		ag_error_hint(ctx->error, "Its values are \"%.*s\" and \"%.*s\".",
+					  (int) ag_utf8_clip(first->name, first->n_bytes, 400), first->name,
+					  (int) ag_utf8_clip(second->name, second->n_bytes, 400), second->name);
 		return AG_ERR_OPTION;
 	}
 	if (chosen == 0)

@@ -220,6 +220,14 @@ judge(const AgTable *table, const Profile *profiles, int i, int *twin)
 	return KEEP;
 }
 
+/* Where snprintf had no room for all of a text, takes away what is left of the last character. */
+static void
+cut_at_character(char *text, size_t wanted, size_t size)
+{
+	if (wanted >= size)
+		text[ag_utf8_clip(text, size - 1, size - 2)] = '\0';
+}
+
 /* Writes `"a", "b" and 3 more` of the inputs that were dropped for a reason; returns how many those are. */
 static int
 list_names(const AgPipeline *pipeline, const Reason *reasons, Reason reason, char *text,
@@ -239,7 +247,8 @@ list_names(const AgPipeline *pipeline, const Reason *reasons, Reason reason, cha
 		n++;
 	}
 	if (n > LISTED_NAMES && used < size)
-		snprintf(text + used, size - used, " and %d more", n - LISTED_NAMES);
+		used += (size_t) snprintf(text + used, size - used, " and %d more", n - LISTED_NAMES);
+	cut_at_character(text, used, size);
 	return n;
 }
 
@@ -445,8 +454,9 @@ no_usable_feature(const AgContext *ctx, const AgPipeline *pipeline)
 			(size_t) snprintf(names + used, sizeof names - used, "%s\"%s\" (%s)", i > 0 ? ", " : "",
 							  pipeline->inputs[i].name, pipeline->inputs[i].dropped_why);
 	if (pipeline->n_inputs > LISTED_NAMES && used < sizeof names)
-		snprintf(names + used, sizeof names - used, " and %d more",
-				 pipeline->n_inputs - LISTED_NAMES);
+		used += (size_t) snprintf(names + used, sizeof names - used, " and %d more",
+								  pipeline->n_inputs - LISTED_NAMES);
+	cut_at_character(names, used, sizeof names);
 	ag_error_detail(ctx->error, "Columns left out: %s.", names);
 	return AG_ERR_DATA;
 }
