@@ -30,7 +30,7 @@ typedef struct Trainer
 typedef struct Ask
 {
 	int n_rows;
-	bool classes; /* a text label of three classes instead of a number */
+	bool classes;   /* a text label of three classes instead of a number */
 	uint64_t order; /* seed of the rows' order; 0: as generated */
 	int n_cpus;
 	const AgOptionEntry *options;
@@ -401,7 +401,8 @@ result_read(AgArena *arena, const AgFrameHeader *header, const uint8_t *payload,
 			AG_CHECK(predictor.plan_json[0] == '{');
 			break;
 		case AG_FRAME_FEATURE:
-			AG_CHECK_EQ(ag_msg_feature_read(arena, payload, header->n_bytes, &feature, &err), AG_OK);
+			AG_CHECK_EQ(ag_msg_feature_read(arena, payload, header->n_bytes, &feature, &err),
+						AG_OK);
 			AG_CHECK_EQ(feature.ordinal, ++a->n_features);
 			AG_CHECK(feature.is_used == (feature.became != NULL));
 			break;
@@ -415,9 +416,9 @@ result_read(AgArena *arena, const AgFrameHeader *header, const uint8_t *payload,
 			break;
 		case AG_FRAME_PART:
 			AG_CHECK_EQ(ag_msg_part_read(payload, header->n_bytes, &part, &err), AG_OK);
-			a->parts = ag_hash128_fold(a->parts, ag_hash64(part.bytes, part.n_bytes,
-														   (uint64_t) part.member << 32 |
-															   (uint32_t) part.part));
+			a->parts = ag_hash128_fold(
+				a->parts, ag_hash64(part.bytes, part.n_bytes,
+									(uint64_t) part.member << 32 | (uint32_t) part.part));
 			a->n_parts++;
 			break;
 		case AG_FRAME_DONE:

@@ -13,6 +13,7 @@ ag_fit_ensemble(AgFit *fit)
 	const double **predictions;
 	double *weights;
 	int64_t began = ag_clock_ns();
+	AgContext ctx = fit->ctx;
 
 	if (fit->n_models < 2 || h->n_valid == 0)
 		return AG_OK;
@@ -23,7 +24,11 @@ ag_fit_ensemble(AgFit *fit)
 	for (int i = 0; i < fit->n_models; i++)
 		predictions[i] = fit->models[i].proba;
 	ag_log(&fit->ctx, AG_LOG_NORMAL, "Weighing the models: WeightedEnsemble_L2 ...");
-	AG_TRY(ag_ensemble_select(&fit->ctx, fit->metric, fit->label->problem, fit->label->n_classes,
+	/* The models may have used up their time to the last: weighing them is worth some of what is kept for storing. */
+	if (fit->host->deadline_ns != INT64_MAX)
+		ctx.deadline_ns =
+			fit->ctx.deadline_ns + (fit->host->deadline_ns - fit->ctx.deadline_ns) / 3;
+	AG_TRY(ag_ensemble_select(&ctx, fit->metric, fit->label->problem, fit->label->n_classes,
 							  h->n_valid, h->target, h->class_of, NULL, fit->n_models, predictions,
 							  AG_ENSEMBLE_STEPS, weights, &fit->ensemble_value));
 	for (int i = 0; i < fit->n_models; i++)

@@ -198,9 +198,10 @@ model_fit(AgFit *fit, AgContext *ctx, int m, AgFitModel *model)
 	model->proba = result.valid_proba;
 	model->rounds = result.best_round;
 	model->rounds_run = result.rounds_run;
-	model->stopped_by = result.stopped_by_time       ? "time"
-						: result.stopped_by_patience ? "patience"
-													 : "rounds";
+	model->stopped_by = result.stopped_by_time                              ? "time"
+						: result.stopped_by_patience                        ? "patience"
+						: result.rounds_run < model->params.num_boost_round ? "want of splits"
+																			: "rounds";
 	result.trees = NULL;
 	result.valid_proba = NULL;
 	model->fit_seconds = ag_fit_seconds(began);
@@ -212,7 +213,10 @@ done:
 	return status;
 }
 
-/* This model's share of what is left: an equal part for each that is still to come, and its own limit. */
+/*
+ * This model's share of what is left: twice an equal part for the first of many, all for the last. One model well fitted is
+ * worth more than several begun; what a model leaves over goes to the next ones. And its own limit.
+ */
 static int64_t
 model_deadline(const AgFit *fit, int m)
 {
@@ -220,7 +224,7 @@ model_deadline(const AgFit *fit, int m)
 	int64_t now = ag_clock_ns(), deadline = fit->ctx.deadline_ns;
 
 	if (deadline != INT64_MAX)
-		deadline = now + (deadline - now) / (fit->options->n_models - m);
+		deadline = now + (deadline - now) / (fit->options->n_models - m + 1) * 2;
 	if (config->max_time_limit < 1e9 && now + (int64_t) (config->max_time_limit * 1e9) < deadline)
 		deadline = now + (int64_t) (config->max_time_limit * 1e9);
 	return deadline;
@@ -232,10 +236,11 @@ model_tell(AgFit *fit, const AgFitModel *model)
 	if (isfinite(model->value))
 		ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.5g  %s", ag_metric_score(fit->metric, model->value),
 			   ag_metric_name(fit->metric));
-	ag_log(&fit->ctx, AG_LOG_NORMAL,
-		   "  %.2f s  fit (%d rounds of %d kept, ended by %s), %.3f s to predict %lld rows",
-		   model->fit_seconds, model->rounds, model->rounds_run, model->stopped_by,
-		   model->predict_seconds, (long long) fit->holdout.n_valid);
+	ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.2f s  to fit (%d rounds of %d kept, ended by %s)",
+		   model->fit_seconds, model->rounds, model->rounds_run, model->stopped_by);
+	if (fit->holdout.n_valid > 0)
+		ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.3f s  to predict %lld rows", model->predict_seconds,
+			   (long long) fit->holdout.n_valid);
 }
 
 /*

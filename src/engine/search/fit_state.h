@@ -35,7 +35,7 @@ typedef struct AgFitModel
 	double fit_seconds, predict_seconds;
 	int num_cpus;
 	int rounds, rounds_run;
-	const char *stopped_by; /* "rounds", "patience", "time" */
+	const char *stopped_by; /* "rounds", "patience", "time", "want of splits" */
 	double weight;          /* in the ensemble */
 } AgFitModel;
 
