@@ -13,7 +13,7 @@ ag_host_send(AgHost *host, AgFrameType type, AgWriter *message)
 	AgStatus status = AG_OK;
 
 	if (message->failed)
-		status = AG_ERR_MEMORY;
+		status = ag_mem_error(host->mem, message->size, host->err);
 	else if (!ag_channel_send(host->channel, type, message->data, message->size, NULL, 0))
 	{
 		host->peer_gone = true;
@@ -36,7 +36,10 @@ ag_host_log(void *arg, AgLogLevel level, const char *text, const char *hint)
 		return;
 	ag_writer_init(&out, host->mem);
 	ag_msg_log_write(&out, &msg);
-	ag_host_send(host, AG_FRAME_LOG, &out);
+	if (out.failed)
+		ag_writer_free(&out);
+	else
+		ag_host_send(host, AG_FRAME_LOG, &out);
 }
 
 void
@@ -55,7 +58,10 @@ ag_host_progress(void *arg, const char *phase, double fraction)
 	msg.elapsed_s = (double) (now - host->started_ns) * 1e-9;
 	ag_writer_init(&out, host->mem);
 	ag_msg_progress_write(&out, &msg);
-	ag_host_send(host, AG_FRAME_PROGRESS, &out);
+	if (out.failed)
+		ag_writer_free(&out);
+	else
+		ag_host_send(host, AG_FRAME_PROGRESS, &out);
 }
 
 static AgStatus
@@ -112,7 +118,7 @@ sink_image(void *arg, int member, const void *bytes, size_t n_bytes)
 		if (head.failed)
 		{
 			ag_writer_free(&head);
-			return AG_ERR_MEMORY;
+			return ag_mem_error(host->mem, sizeof part, host->err);
 		}
 		sent = ag_channel_send(host->channel, AG_FRAME_PART, head.data, head.size, part.bytes,
 							   part.n_bytes);

@@ -14,6 +14,7 @@ typedef struct AgHost
 {
 	const AgChannel *channel;
 	AgMem *mem;
+	AgError *err; /* where it is said that memory ran out */
 	int verbosity;
 	int64_t started_ns;       /* of the call */
 	int64_t progress_sent_ns; /* 0: none yet */

@@ -372,6 +372,7 @@ ag_session_serve(int socket, const char *build_id)
 	s->channel.mem = &s->mem;
 	s->host.channel = &s->channel;
 	s->host.mem = &s->mem;
+	s->host.err = &s->err;
 	s->host.started_ns = ag_clock_ns();
 	s->ctx.mem = &s->mem;
 	s->ctx.cancel = &s->cancel;

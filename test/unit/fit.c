@@ -1,0 +1,565 @@
+/* fit.c - the story of a fit inside one process: holdout, shares of time, failing models, results that predict. */
+#include "unit/unit.h"
+
+#include "engine/base/rng.h"
+#include "engine/base/threads.h"
+#include "engine/engine.h"
+#include "engine/search/fit_state.h"
+
+#define MAX_MEMBERS 8
+
+/* What the sink was given. */
+typedef struct Result
+{
+	AgMem *mem;
+	AgProblem problem;
+	AgMetric metric;
+	int64_t n_rows;
+	char best[64];
+	double score;
+	char plan[8192];
+	int n_warnings;
+	char warning[512];
+	int n_features, n_members, n_images;
+	char names[MAX_MEMBERS][64], families[MAX_MEMBERS][64], params[MAX_MEMBERS][1024];
+	double scores[MAX_MEMBERS];
+	int n_inputs[MAX_MEMBERS];
+	int inputs[MAX_MEMBERS][MAX_MEMBERS];
+	double weights[MAX_MEMBERS][MAX_MEMBERS];
+	AgImagePart images[MAX_MEMBERS];
+	char features[2048];
+	char log[8192];
+	int n_warning_lines;
+	AgStatus fail_with; /* of the next call of the sink */
+} Result;
+
+static AgStatus
+on_predictor(void *host, const AgFittedPredictor *p)
+{
+	Result *r = host;
+
+	r->problem = p->problem;
+	r->metric = p->eval_metric;
+	r->n_rows = p->n_rows;
+	r->score = p->score_val;
+	r->n_warnings = p->n_warnings;
+	if (p->n_warnings > 0)
+		snprintf(r->warning, sizeof r->warning, "%s", p->warnings[0]);
+	snprintf(r->best, sizeof r->best, "%s", p->best_model);
+	snprintf(r->plan, sizeof r->plan, "%s", p->plan_json);
+	return r->fail_with;
+}
+
+static AgStatus
+on_feature(void *host, const AgFittedFeature *f)
+{
+	Result *r = host;
+	size_t at = strlen(r->features);
+
+	r->n_features++;
+	snprintf(r->features + at, sizeof r->features - at, "%s: %s, %s%s\n", f->column, f->kind,
+			 f->is_used ? f->became : "dropped, ", f->is_used ? "" : f->dropped_why);
+	return AG_OK;
+}
+
+static AgStatus
+on_member(void *host, const AgFittedMember *m)
+{
+	Result *r = host;
+	int at = r->n_members++;
+
+	AG_CHECK_EQ(m->ordinal, r->n_members);
+	snprintf(r->names[at], sizeof r->names[at], "%s", m->name);
+	snprintf(r->families[at], sizeof r->families[at], "%s", m->family);
+	snprintf(r->params[at], sizeof r->params[at], "%s", m->params_json);
+	r->scores[at] = m->score_val;
+	r->n_inputs[at] = m->n_inputs;
+	for (int i = 0; i < m->n_inputs; i++)
+	{
+		r->weights[at][i] = m->input_weights[i];
+		for (int k = 0; k < at; k++)
+			if (strcmp(r->names[k], m->input_names[i]) == 0)
+				r->inputs[at][i] = k + 1;
+	}
+	return AG_OK;
+}
+
+static AgStatus
+on_image(void *host, int member, const void *bytes, size_t n)
+{
+	Result *r = host;
+	void *copy = ag_mem_alloc(r->mem, n, 1);
+
+	AG_CHECK_EQ(member, r->n_images);
+	if (copy == NULL)
+		return AG_ERR_MEMORY;
+	memcpy(copy, bytes, n);
+	r->images[r->n_images++] = (AgImagePart){member, copy, n};
+	return AG_OK;
+}
+
+static void
+on_log(void *host, AgLogLevel level, const char *text, const char *hint)
+{
+	Result *r = host;
+	size_t at = strlen(r->log);
+
+	(void) hint;
+	r->n_warning_lines += level == AG_LOG_WARNING;
+	snprintf(r->log + at, sizeof r->log - at, "%s\n", text);
+}
+
+static void
+result_free(Result *r)
+{
+	for (int i = 0; i < r->n_images; i++)
+		ag_mem_free(r->mem, (void *) (uintptr_t) r->images[i].data);
+}
+
+typedef struct Setting
+{
+	AgMem *mem;
+	int n_rows;
+	int n_classes; /* 0: a number */
+	const AgOptionEntry *entries;
+	int n_entries;
+	int n_threads;
+	double seconds; /* deadline from now; 0: none */
+	_Atomic bool *cancel;
+} Setting;
+
+static double
+noise(int what, int row)
+{
+	return ag_random_unit((uint64_t) what, (uint64_t) row);
+}
+
+static double
+truth(int row)
+{
+	return 3.0 * noise(1, row) + (noise(2, row) > 0.5 ? 1.0 : 0.0);
+}
+
+/* Column 0 and 1 matter, 2 is constant, 3 is the label. */
+static AgStatus
+table_make(const AgContext *ctx, const Setting *s, AgTable **table)
+{
+	static AgColumn columns[] = {
+		{"x", "double precision", AG_TYPE_FLOAT64, AG_ROLE_FEATURE},
+		{"flag", "boolean", AG_TYPE_BOOL, AG_ROLE_FEATURE},
+		{"same", "integer", AG_TYPE_INT32, AG_ROLE_FEATURE},
+		{"y", "double precision", AG_TYPE_FLOAT64, AG_ROLE_LABEL},
+	};
+	AgSchema schema = {4, columns};
+	double *x = calloc((size_t) s->n_rows + 1, sizeof *x), *y = calloc((size_t) s->n_rows + 1, 8);
+	uint8_t *flag = calloc((size_t) s->n_rows + 1, 1);
+	int32_t *same = calloc((size_t) s->n_rows + 1, sizeof *same);
+	const void *values[] = {x, flag, same, y};
+	const uint8_t *nulls[] = {NULL, NULL, NULL, NULL};
+	const char *texts[] = {NULL, NULL, NULL, NULL};
+	AgStatus status;
+
+	for (int r = 0; r < s->n_rows; r++)
+	{
+		x[r] = noise(1, r);
+		flag[r] = noise(2, r) > 0.5;
+		same[r] = 7;
+		y[r] = truth(r);
+		if (s->n_classes > 0)
+			y[r] = (double) (int) (y[r] / 4.0 * s->n_classes);
+	}
+	AG_GO(ag_table_create(ctx, &schema, table));
+	AG_GO(ag_table_append(ctx, *table, s->n_rows, values, nulls, texts));
+done:
+	free(x);
+	free(y);
+	free(flag);
+	free(same);
+	return status;
+}
+
+static AgStatus
+run(const Setting *s, Result *r, AgError *err)
+{
+	AgContext ctx;
+	AgFitOptions *options = NULL;
+	AgFitJob job;
+	AgFitSink sink = {r, on_predictor, on_feature, on_member, on_image};
+	AgTable *table = NULL;
+	AgPool *pool = NULL;
+	AgStatus status, fail_with = r->fail_with;
+
+	memset(r, 0, sizeof *r);
+	r->mem = s->mem;
+	r->fail_with = fail_with;
+	ag_error_init(err);
+	memset(&ctx, 0, sizeof ctx);
+	ctx.mem = s->mem;
+	ctx.cancel = s->cancel;
+	ctx.log = on_log;
+	ctx.host = r;
+	ctx.error = err;
+	ctx.deadline_ns = s->seconds > 0 ? ag_clock_ns() + (int64_t) (s->seconds * 1e9) : INT64_MAX;
+	AG_GO(ag_options_parse(s->mem, s->entries, s->n_entries, &options, err));
+	AG_GO(ag_pool_create(s->mem, s->n_threads > 0 ? s->n_threads : 1, &pool, err));
+	ctx.pool = pool;
+	memset(&job, 0, sizeof job);
+	job.options = options;
+	job.label_name = "y";
+	job.time_zone = "UTC";
+	job.num_cpus = ag_pool_size(pool);
+	job.started_ns = ag_clock_ns();
+	snprintf(job.gpu.reason, sizeof job.gpu.reason, "no driver");
+	snprintf(job.gpu.cure, sizeof job.gpu.cure, "Install one.");
+	AG_GO(table_make(&ctx, s, &table));
+	AG_CHECK(ag_fit_memory(table, options, 2) > 0);
+	AG_GO(ag_fit_run(&ctx, &job, table, &sink));
+done:
+	ag_table_free(table);
+	ag_pool_free(pool);
+	ag_options_free(options);
+	return status;
+}
+
+/* Mean absolute error, or share of wrong classes, of a stored member on rows that training never saw. */
+static double
+error_of(AgMem *mem, const Result *r, int member, int n_classes)
+{
+	AgMemberRef refs[MAX_MEMBERS];
+	AgContext ctx;
+	AgError err;
+	AgPredictor *predictor;
+	double out[16], sum = 0;
+
+	memset(&ctx, 0, sizeof ctx);
+	ctx.mem = mem;
+	ctx.deadline_ns = INT64_MAX;
+	ctx.error = &err;
+	ag_error_init(&err);
+	for (int i = 0; i < r->n_members; i++)
+		refs[i] = (AgMemberRef){i + 1,          r->names[i],  r->families[i],
+								r->n_inputs[i], r->inputs[i], r->weights[i]};
+	if (!AG_CHECK_EQ(
+			ag_predictor_open(&ctx, r->images, r->n_images, refs, r->n_members, member, &predictor),
+			AG_OK))
+	{
+		fprintf(stderr, "    %s\n", err.message);
+		return (double) NAN;
+	}
+	for (int row = 100000; row < 100500; row++)
+	{
+		AgValue values[3];
+
+		memset(values, 0, sizeof values);
+		values[0].v.f64 = noise(1, row);
+		values[1].v.b = noise(2, row) > 0.5;
+		values[2].v.i32 = 7;
+		ag_predictor_run(predictor, values, out);
+		if (n_classes == 0)
+			sum += fabs(out[0] - truth(row));
+		else
+		{
+			int best = 0, real = (int) (truth(row) / 4.0 * n_classes);
+
+			for (int k = 1; k < n_classes; k++)
+				if (out[k] > out[best])
+					best = k;
+			sum += best != real;
+		}
+	}
+	ag_predictor_close(predictor);
+	return sum / 500;
+}
+
+static const AgOptionEntry quick[] = {
+	{"/hyperparameters", AG_JSON_OBJECT, "1"},
+	{"/hyperparameters/GBM", AG_JSON_ARRAY, "2"},
+	{"/hyperparameters/GBM/0", AG_JSON_OBJECT, "1"},
+	{"/hyperparameters/GBM/0/num_boost_round", AG_JSON_NUMBER, "60"},
+	{"/hyperparameters/GBM/1", AG_JSON_OBJECT, "3"},
+	{"/hyperparameters/GBM/1/num_boost_round", AG_JSON_NUMBER, "60"},
+	{"/hyperparameters/GBM/1/max_bin", AG_JSON_NUMBER, "31"},
+	{"/hyperparameters/GBM/1/ag.num_cpus", AG_JSON_NUMBER, "1"},
+};
+#define N_QUICK ((int) (sizeof quick / sizeof quick[0]))
+
+/* What is stored predicts what was learnt: every member, of every problem type. */
+static void
+results_predict(AgMem *mem)
+{
+	static const int classes[] = {0, 2, 4};
+
+	for (int i = 0; i < 3; i++)
+	{
+		Setting s = {.mem = mem,
+					 .n_rows = 2000,
+					 .n_classes = classes[i],
+					 .entries = quick,
+					 .n_entries = N_QUICK,
+					 .n_threads = 2};
+		Result r = {0};
+		AgError err;
+
+		if (!AG_CHECK_EQ(run(&s, &r, &err), AG_OK))
+		{
+			fprintf(stderr, "    %s\n", err.message);
+			continue;
+		}
+		AG_CHECK_EQ(r.problem, i == 0   ? AG_PROBLEM_REGRESSION
+							   : i == 1 ? AG_PROBLEM_BINARY
+										: AG_PROBLEM_MULTICLASS);
+		AG_CHECK_EQ(r.n_members, 3);
+		AG_CHECK_EQ(r.n_images, 3);
+		AG_CHECK_STR(r.names[2], "WeightedEnsemble_L2");
+		AG_CHECK(strstr(r.features, "x: number, number\n") != NULL);
+		AG_CHECK(strstr(r.features, "same: number, dropped, ") != NULL);
+		AG_CHECK(strstr(r.plan, "\"random_state\": 0") != NULL);
+		AG_CHECK(strstr(r.params[1], "\"max_bin\": 31") != NULL);
+		AG_CHECK(r.scores[2] >= r.scores[0] && r.scores[2] >= r.scores[1]);
+		AG_CHECK_EQ(r.n_warnings, 0);
+		for (int member = 1; member <= 3; member++)
+			AG_CHECK(error_of(mem, &r, member, classes[i]) < 0.12);
+		result_free(&r);
+	}
+	AG_CHECK_EQ(mem->used_bytes, 0);
+}
+
+static void
+rules(void)
+{
+	AG_CHECK_NEAR(ag_holdout_rule(100), 0.2, 1e-12);
+	AG_CHECK_NEAR(ag_holdout_rule(4000), 0.125, 1e-12);
+	AG_CHECK_NEAR(ag_holdout_rule(4999), 500.0 / 4999, 1e-12);
+	AG_CHECK_NEAR(ag_holdout_rule(5000), 0.1, 1e-12);
+	AG_CHECK_NEAR(ag_holdout_rule(100000), 0.025, 1e-12);
+	AG_CHECK_NEAR(ag_holdout_rule(10000000), 0.01, 1e-12);
+}
+
+/* The split itself: sizes, disjoint and complete, classes kept in training, the seed counts. */
+static void
+splits(AgMem *mem)
+{
+	for (int seed = 0; seed < 40; seed++)
+	{
+		AgClass classes[3] = {{"a", 1, 0, 0}, {"b", 1, 1, 0}, {"c", 1, 2, 0}};
+		AgLabel label;
+		AgFitOptions options;
+		AgFit fit;
+		AgError err;
+		int32_t class_of[200];
+		int n = 10 + seed * 4, seen[3] = {0, 0, 0}, at_train = 0, at_valid = 0;
+
+		memset(&label, 0, sizeof label);
+		memset(&options, 0, sizeof options);
+		memset(&fit, 0, sizeof fit);
+		ag_error_init(&err);
+		/* one row of class c, two or so of b */
+		for (int r = 0; r < n; r++)
+		{
+			class_of[r] = r == 3 ? 2 : r % 8 == 0 ? 1 : 0;
+			classes[class_of[r]].n_rows++;
+		}
+		label.problem = AG_PROBLEM_MULTICLASS;
+		label.n_classes = 3;
+		label.classes = classes;
+		label.class_of = class_of;
+		label.n_rows = n;
+		options.holdout_frac = (double) NAN;
+		options.random_state = (uint64_t) seed;
+		fit.ctx.mem = mem;
+		fit.ctx.error = &err;
+		fit.options = &options;
+		fit.label = &label;
+		fit.n_rows = n;
+		AG_REQUIRE(ag_fit_split(&fit) == AG_OK);
+		AG_CHECK_EQ(fit.holdout.n_train + fit.holdout.n_valid, n);
+		AG_CHECK_EQ(fit.holdout.n_valid, (int64_t) ceil(0.2 * n));
+		for (int r = 0; r < n; r++)
+		{
+			if (at_train < fit.holdout.n_train && fit.holdout.train_rows[at_train] == (uint32_t) r)
+			{
+				at_train++;
+				seen[class_of[r]]++;
+			}
+			else if (AG_CHECK(fit.holdout.valid_rows[at_valid] == (uint32_t) r))
+				AG_CHECK_EQ(fit.holdout.class_of[at_valid++], class_of[r]);
+		}
+		AG_CHECK(seen[0] > 0 && seen[1] > 0 && seen[2] == 1);
+		/* stratified: each class within one row of its share */
+		AG_CHECK(fabs((double) (classes[1].n_rows - seen[1]) - 0.2 * (double) classes[1].n_rows) <=
+				 1.0);
+		ag_mem_free(mem, fit.holdout.train_rows);
+		ag_mem_free(mem, fit.holdout.valid_rows);
+		ag_mem_free(mem, fit.holdout.class_of);
+	}
+	AG_CHECK_EQ(mem->used_bytes, 0);
+}
+
+static void
+few_rows(AgMem *mem)
+{
+	for (int n = 0; n <= 14; n++)
+		for (int n_classes = 0; n_classes <= 2; n_classes += 2)
+		{
+			Setting s = {.mem = mem,
+						 .n_rows = n,
+						 .n_classes = n_classes,
+						 .entries = quick,
+						 .n_entries = N_QUICK};
+			Result r = {0};
+			AgError err;
+			AgStatus status = run(&s, &r, &err);
+
+			if (n < 2)
+				AG_CHECK_EQ(status, AG_ERR_DATA);
+			else if (status == AG_OK)
+			{
+				AG_CHECK_EQ(isnan(r.score), n < AG_FIT_MIN_HOLDOUT_ROWS);
+				AG_CHECK_EQ(r.n_members, n < AG_FIT_MIN_HOLDOUT_ROWS ? 2 : 3);
+			}
+			else /* all rows alike, or no feature tells them apart */
+				AG_CHECK_EQ(status, AG_ERR_DATA);
+			result_free(&r);
+			AG_CHECK_EQ(mem->used_bytes, 0);
+		}
+}
+
+static void
+metrics(AgMem *mem)
+{
+	static const char *const names[] = {"mean_absolute_error", "r2", "spearmanr", "mape"};
+	Setting s = {.mem = mem, .n_rows = 300, .n_entries = N_QUICK + 1};
+	AgOptionEntry entries[N_QUICK + 1];
+	Result r = {0};
+	AgError err;
+
+	memcpy(entries, quick, sizeof quick);
+	s.entries = entries;
+	for (int i = 0; i < 4; i++)
+	{
+		entries[N_QUICK] = (AgOptionEntry){"/eval_metric", AG_JSON_STRING, names[i]};
+		AG_CHECK_EQ(run(&s, &r, &err), AG_OK);
+		AG_CHECK_EQ(r.metric, ag_metric_by_name(names[i]));
+		AG_CHECK(isfinite(r.score));
+		result_free(&r);
+	}
+	/* known only now that the label is a number */
+	entries[N_QUICK] = (AgOptionEntry){"/eval_metric", AG_JSON_STRING, "roc_auc"};
+	AG_CHECK_EQ(run(&s, &r, &err), AG_ERR_OPTION);
+	AG_CHECK_STR(err.message, "metric \"roc_auc\" does not fit a regression problem");
+	result_free(&r);
+	s.n_classes = 2;
+	AG_CHECK_EQ(run(&s, &r, &err), AG_OK);
+	AG_CHECK(r.score > 0.8);
+	result_free(&r);
+}
+
+static void
+gpu_warning(AgMem *mem)
+{
+	AgOptionEntry entries[N_QUICK + 2];
+	Setting s = {.mem = mem, .n_rows = 200, .entries = entries, .n_entries = N_QUICK + 2};
+	Result r = {0};
+	AgError err;
+
+	memcpy(entries, quick, sizeof quick);
+	entries[N_QUICK] = (AgOptionEntry){"/ag_args_fit", AG_JSON_OBJECT, "1"};
+	entries[N_QUICK + 1] = (AgOptionEntry){"/ag_args_fit/num_gpus", AG_JSON_NUMBER, "1"};
+	AG_CHECK_EQ(run(&s, &r, &err), AG_OK);
+	AG_CHECK_EQ(r.n_warning_lines, 1);
+	AG_CHECK_EQ(r.n_warnings, 1);
+	AG_CHECK_STR(r.warning, "no GPU can be used, so the models are fitted on the CPU: no driver");
+	result_free(&r);
+}
+
+/* Memory that runs out anywhere: an error that says so or a model left out with a WARNING, and nothing leaks. */
+static void
+no_memory(AgMem *mem)
+{
+	Setting s = {.mem = mem, .n_rows = 300, .entries = quick, .n_entries = N_QUICK};
+	Result r = {0};
+	AgError err;
+	int64_t n;
+
+	AG_REQUIRE(run(&s, &r, &err) == AG_OK);
+	result_free(&r);
+	mem->n_allocations = 0;
+	AG_REQUIRE(run(&s, &r, &err) == AG_OK);
+	result_free(&r);
+	n = mem->n_allocations;
+	for (int64_t after = 0; after < n; after += 1 + n / 150)
+	{
+		AgStatus status;
+
+		mem->fail_after = after;
+		status = run(&s, &r, &err);
+		mem->fail_after = -1;
+		AG_CHECK(status == AG_ERR_MEMORY || status == AG_OK);
+		if (status == AG_ERR_MEMORY && r.fail_with == AG_OK)
+			AG_CHECK(err.message[0] != '\0' || r.n_members > 0); /* or it was the sink's */
+		result_free(&r);
+		AG_CHECK_EQ(mem->used_bytes, 0);
+	}
+}
+
+static void
+ends_early(AgMem *mem)
+{
+	static const AgOptionEntry slow[] = {
+		{"/hyperparameters", AG_JSON_OBJECT, "1"},
+		{"/hyperparameters/GBM", AG_JSON_ARRAY, "2"},
+		{"/hyperparameters/GBM/0", AG_JSON_OBJECT, "2"},
+		{"/hyperparameters/GBM/0/num_boost_round", AG_JSON_NUMBER, "100000"},
+		{"/hyperparameters/GBM/0/learning_rate", AG_JSON_NUMBER, "0.0001"},
+		{"/hyperparameters/GBM/1", AG_JSON_OBJECT, "3"},
+		{"/hyperparameters/GBM/1/num_boost_round", AG_JSON_NUMBER, "100000"},
+		{"/hyperparameters/GBM/1/learning_rate", AG_JSON_NUMBER, "0.0001"},
+		{"/hyperparameters/GBM/1/ag.max_time_limit", AG_JSON_NUMBER, "0.1"},
+		{"/ag_args_fit", AG_JSON_OBJECT, "1"},
+		{"/ag_args_fit/early_stop", AG_JSON_NULL, ""},
+	};
+	Setting s = {.mem = mem, .n_rows = 2000, .entries = slow, .n_entries = 11, .seconds = 2};
+	_Atomic bool cancel = true;
+	Result r = {0};
+	AgError err;
+	int64_t began = ag_clock_ns();
+
+	AG_CHECK_EQ(run(&s, &r, &err), AG_OK);
+	AG_CHECK(ag_fit_seconds(began) < 2.2);
+	AG_CHECK_EQ(r.n_members, 3);
+	AG_CHECK(strstr(r.plan, "\"stopped_by\": \"time\"") != NULL);
+	result_free(&r);
+	s.seconds = 1e-6;
+	AG_CHECK_EQ(run(&s, &r, &err), AG_ERR_TIME);
+	AG_CHECK(strstr(err.message, "within the time limit") != NULL && err.hint[0] != '\0');
+	result_free(&r);
+	s.seconds = 0;
+	s.cancel = &cancel;
+	AG_CHECK_EQ(run(&s, &r, &err), AG_ERR_CANCELLED);
+	result_free(&r);
+	/* what the sink can't take ends the fit with its own status */
+	s.cancel = NULL;
+	s.entries = quick;
+	s.n_entries = N_QUICK;
+	r.fail_with = AG_ERR_SYSTEM;
+	AG_CHECK_EQ(run(&s, &r, &err), AG_ERR_SYSTEM);
+	result_free(&r);
+	AG_CHECK_EQ(mem->used_bytes, 0);
+}
+
+int
+main(void)
+{
+	AgMem mem;
+
+	ag_mem_init(&mem, INT64_MAX);
+	rules();
+	splits(&mem);
+	results_predict(&mem);
+	few_rows(&mem);
+	metrics(&mem);
+	gpu_warning(&mem);
+	no_memory(&mem);
+	ends_early(&mem);
+	return ag_unit_done("fit");
+}
