@@ -1,6 +1,6 @@
 -- The demo: what `make demo` plays in a throw-away server. \qecho tells the story between the statements.
 CREATE EXTENSION ag_pg;
-\ir demo_data.sql
+\i test/demo_data.sql
 \set ECHO queries
 
 \qecho
