@@ -50,6 +50,7 @@ ag_grower_create(const AgContext *ctx, const AgBins *bins, int64_t n_rows, const
 	grower->ctx = ctx;
 	grower->bins = bins;
 	grower->growth = *growth;
+	grower->level = ag_cpu_level();
 	AG_TRY(ag_hist_builder_create(ctx, bins, &grower->hists));
 	for (int l = 0; l < 2; l++)
 	{
@@ -99,11 +100,9 @@ ag_grower_free(const AgContext *ctx, AgGrower *grower)
 int64_t
 ag_grower_memory(const AgBins *bins, int64_t n_rows, const AgGrowth *growth, int n_threads)
 {
-	int64_t n_cells = 0, n_leaves = growth->max_leaves, most = n_rows;
+	int64_t n_cells = ag_hist_cells(bins), n_leaves = growth->max_leaves, most = n_rows;
 	int64_t wide = n_rows > AG_NARROW_ROWS ? 2 : 1;
 
-	for (int f = 0; f < bins->n_features; f++)
-		n_cells += bins->features[f].n_bins + 1;
 	if (n_leaves < most)
 		most = n_leaves;
 	return n_rows * 16 + (most + 1) * n_cells * wide * 8 + n_threads * n_cells * (1 + wide) * 8 +
@@ -399,8 +398,8 @@ split_leaf(AgGrowing *growing, int at)
 	int64_t n_left;
 	int node = grower->n_nodes++, right = grower->n_leaves++;
 
-	AG_TRY(ag_partition(grower->ctx, grower->bins, &parent.split, &from, parent.leaf.n_rows, &to,
-						grower->scratch, &n_left));
+	AG_TRY(ag_partition(grower->ctx, grower->level, grower->bins, &parent.split, &from,
+						parent.leaf.n_rows, &to, grower->scratch, &n_left));
 	grower->nodes[node].split = parent.split;
 	hang(grower, &parent, node);
 	make_child(growing, &parent, node, false, parent.leaf.begin, n_left, at);

@@ -47,6 +47,7 @@ typedef struct AgGrower
 	const AgContext *ctx;
 	const AgBins *bins;
 	AgGrowth growth;
+	AgCpuLevel level;
 	AgHistBuilder hists;
 	AgRowList lists[2]; /* the tree's rows start in lists[0]; each level moves them to the other */
 	AgPartitionScratch *scratch;

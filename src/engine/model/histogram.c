@@ -25,6 +25,16 @@ typedef struct AgHistScratch
 	bool has_wide;
 } AgHistScratch;
 
+int64_t
+ag_hist_cells(const AgBins *bins)
+{
+	int64_t n_cells = 0, n_fixed = (int64_t) bins->n_features * AG_HIST_BINS;
+
+	for (int f = 0; f < bins->n_features; f++)
+		n_cells += bins->features[f].n_bins + 1;
+	return 4 * n_cells >= 3 * n_fixed ? n_fixed : n_cells;
+}
+
 AgStatus
 ag_hist_builder_create(const AgContext *ctx, const AgBins *bins, AgHistBuilder *builder)
 {
@@ -35,10 +45,11 @@ ag_hist_builder_create(const AgContext *ctx, const AgBins *bins, AgHistBuilder *
 	builder->bins = bins;
 	layout->n_features = bins->n_features;
 	AG_TRY(ag_get(ctx, (size_t) bins->n_features + 1, sizeof(uint32_t), &layout->offset));
+	layout->is_fixed = ag_hist_cells(bins) == (int64_t) bins->n_features * AG_HIST_BINS;
 	for (int f = 0; f < bins->n_features; f++)
 	{
 		layout->offset[f] = (uint32_t) layout->n_cells;
-		layout->n_cells += bins->features[f].n_bins + 1;
+		layout->n_cells += layout->is_fixed ? AG_HIST_BINS : bins->features[f].n_bins + 1;
 	}
 	layout->offset[bins->n_features] = (uint32_t) layout->n_cells;
 	builder->n_threads = ag_pool_size(ctx->pool);
@@ -66,26 +77,90 @@ widen(uint32_t packed)
 	return (int64_t) ((uint64_t) (int64_t) ag_packed_g(packed) << 32) + ag_packed_h(packed);
 }
 
-/* The inner loop: adds listed rows [begin, end) into a narrow table. */
+/*
+ * The inner loop, fixed stride: adds listed rows [begin, end) into a narrow table. Eight bins come in one load, and
+ * their cells lie at constant distances; an update is one read-modify-write and little else.
+ */
 static void
-add_rows(const AgBins *bins, const AgHistLayout *layout, const AgRowList *list, int64_t begin,
-		 int64_t end, int64_t *cells)
+add_rows_fixed(const AgBins *bins, int n_features, const AgRowList *list, int64_t begin,
+			   int64_t end, int64_t *cells)
 {
-	const uint32_t *offset = layout->offset;
-	int n_features = layout->n_features;
-	int64_t ahead_end = end - AG_HIST_AHEAD;
-
 	for (int64_t i = begin; i < end; i++)
 	{
 		const uint8_t *row = bins->rows + (int64_t) list->ids[i] * bins->row_stride;
 		int64_t value = widen(list->grads[i]);
+		int64_t *at = cells;
+		int f = 0;
 
-		if (i < ahead_end)
+		if (i + AG_HIST_AHEAD < end)
 			__builtin_prefetch(bins->rows +
 							   (int64_t) list->ids[i + AG_HIST_AHEAD] * bins->row_stride);
-		for (int f = 0; f < n_features; f++)
+		for (; f + 8 <= n_features; f += 8, at += 8 * AG_HIST_BINS)
+		{
+			uint64_t eight;
+
+			memcpy(&eight, row + f, sizeof eight);
+			at[eight & 255] += value;
+			at[AG_HIST_BINS + (eight >> 8 & 255)] += value;
+			at[2 * AG_HIST_BINS + (eight >> 16 & 255)] += value;
+			at[3 * AG_HIST_BINS + (eight >> 24 & 255)] += value;
+			at[4 * AG_HIST_BINS + (eight >> 32 & 255)] += value;
+			at[5 * AG_HIST_BINS + (eight >> 40 & 255)] += value;
+			at[6 * AG_HIST_BINS + (eight >> 48 & 255)] += value;
+			at[7 * AG_HIST_BINS + (eight >> 56)] += value;
+		}
+		for (; f < n_features; f++, at += AG_HIST_BINS)
+			at[row[f]] += value;
+	}
+}
+
+/* The same with features one behind the other, two rows at a time: for features of few bins. */
+static void
+add_rows_tight(const AgBins *bins, const AgHistLayout *layout, const AgRowList *list, int64_t begin,
+			   int64_t end, int64_t *cells)
+{
+	const uint32_t *offset = layout->offset;
+	int64_t i = begin;
+
+	for (; i + 2 <= end; i += 2)
+	{
+		const uint8_t *row = bins->rows + (int64_t) list->ids[i] * bins->row_stride;
+		const uint8_t *next = bins->rows + (int64_t) list->ids[i + 1] * bins->row_stride;
+		int64_t value = widen(list->grads[i]), next_value = widen(list->grads[i + 1]);
+
+		if (i + AG_HIST_AHEAD + 1 < end)
+		{
+			__builtin_prefetch(bins->rows +
+							   (int64_t) list->ids[i + AG_HIST_AHEAD] * bins->row_stride);
+			__builtin_prefetch(bins->rows +
+							   (int64_t) list->ids[i + AG_HIST_AHEAD + 1] * bins->row_stride);
+		}
+		for (int f = 0; f < layout->n_features; f++)
+		{
+			int64_t *at = cells + offset[f];
+
+			at[row[f]] += value;
+			at[next[f]] += next_value;
+		}
+	}
+	for (; i < end; i++)
+	{
+		const uint8_t *row = bins->rows + (int64_t) list->ids[i] * bins->row_stride;
+		int64_t value = widen(list->grads[i]);
+
+		for (int f = 0; f < layout->n_features; f++)
 			cells[offset[f] + row[f]] += value;
 	}
+}
+
+static void
+add_rows(const AgBins *bins, const AgHistLayout *layout, const AgRowList *list, int64_t begin,
+		 int64_t end, int64_t *cells)
+{
+	if (layout->is_fixed)
+		add_rows_fixed(bins, layout->n_features, list, begin, end, cells);
+	else
+		add_rows_tight(bins, layout, list, begin, end, cells);
 }
 
 static void
@@ -242,9 +317,8 @@ ag_hist_subtract(const AgHistBuilder *builder, AgHist *parent, const AgHist *chi
 }
 
 void
-ag_hist_load(const AgHistLayout *layout, const AgHist *hist, int f, int64_t *g, int64_t *h)
+ag_hist_load(const AgHistLayout *layout, const AgHist *hist, int f, int n, int64_t *g, int64_t *h)
 {
-	int n = (int) (layout->offset[f + 1] - layout->offset[f]);
 	const int64_t *cells = hist->cells + layout->offset[f];
 
 	if (hist->is_wide)

@@ -16,10 +16,14 @@
 #define AG_NARROW_ROWS 65536
 #define AG_HIST_BINS 256 /* room for the bins of one feature */
 
-/* Where each feature's cells lie: offset[f] .. offset[f] + n_bins (bin 0, missing, comes first). */
+/*
+ * Where each feature's cells lie: offset[f] .. offset[f] + n_bins (bin 0, missing, comes first). Where most of the
+ * room would be used, every feature has AG_HIST_BINS cells: constant distances make the inner loop quicker.
+ */
 typedef struct AgHistLayout
 {
 	int n_features;
+	bool is_fixed;
 	uint32_t *offset; /* [n_features + 1] */
 	int64_t n_cells;
 } AgHistLayout;
@@ -54,8 +58,12 @@ AgStatus ag_hist_build(AgHistBuilder *builder, const AgRowList *list, int64_t n_
 void ag_hist_subtract(const AgHistBuilder *builder, AgHist *parent, const AgHist *child,
 					  int64_t n_rows);
 
-/* Feature f's sums by bin: g[n_bins + 1], h[n_bins + 1]. */
-void ag_hist_load(const AgHistLayout *layout, const AgHist *hist, int f, int64_t *g, int64_t *h);
+/* The cells that the features of bins take. */
+int64_t ag_hist_cells(const AgBins *bins);
+
+/* Feature f's sums of the first n bins: g[n], h[n]. */
+void ag_hist_load(const AgHistLayout *layout, const AgHist *hist, int f, int n, int64_t *g,
+				  int64_t *h);
 
 /* How many of the listed rows fall into each bin of feature f: counts[AG_HIST_BINS]. */
 void ag_hist_count(const AgBins *bins, int f, const uint32_t *ids, int64_t n_rows,

@@ -130,21 +130,41 @@ logistic_base(AgLoss *loss, double *base)
 	base[0] = ag_ln(p / (1.0 - p));
 }
 
+/* g = p - y and h = factor * p(1-p), weighted; y is 1 for the rows of one class. */
 static void
-logistic_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
+store_block(const AgLoss *loss, const uint32_t *rows, int n, const double *p, int32_t class,
+			double factor)
 {
 	const AgTrainData *data = loss->data;
 
-	(void) output;
-	for (int64_t i = begin; i < end; i++)
+	for (int i = 0; i < n; i++)
 	{
-		uint32_t row = data->train_rows[i];
+		uint32_t row = rows[i];
 		double weight = row_weight(data, row);
-		double p = ag_sigmoid(loss->scores[row]);
-		double y = data->class_of[row] == 1 ? 1.0 : 0.0;
+		double y = data->class_of[row] == class ? 1.0 : 0.0;
 
-		loss->g[row] = (float) ((p - y) * weight);
-		loss->h[row] = (float) (p * (1.0 - p) * weight);
+		loss->g[row] = (float) ((p[i] - y) * weight);
+		loss->h[row] = (float) (factor * (p[i] * (1.0 - p[i])) * weight);
+	}
+}
+
+static void
+logistic_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
+{
+	double p[AG_LANES_BLOCK];
+
+	(void) output;
+	for (int64_t at = begin; at < end; at += AG_LANES_BLOCK)
+	{
+		const uint32_t *rows = loss->data->train_rows + at;
+		int n = end - at < AG_LANES_BLOCK ? (int) (end - at) : AG_LANES_BLOCK;
+
+		for (int i = 0; i < n; i++)
+			p[i] = loss->scores[rows[i]];
+		for (int i = n; i % AG_LANES != 0; i++)
+			p[i] = 0.0;
+		ag_sigmoid_block(loss->level, n, p, p);
+		store_block(loss, rows, n, p, 1, 1.0);
 	}
 }
 
@@ -165,22 +185,42 @@ softmax_base(AgLoss *loss, double *base)
  * score, so every class of the round can use it, and no n x K matrix of gradients is kept.
  */
 static void
+softmax_block(const AgLoss *loss, const uint32_t *rows, int n)
+{
+	double highest[AG_LANES_BLOCK], sum[AG_LANES_BLOCK], power[AG_LANES_BLOCK];
+
+	for (int i = 0; i < n; i++)
+	{
+		highest[i] = loss->scores[rows[i]];
+		sum[i] = 0.0;
+	}
+	for (int k = 1; k < loss->n_outputs; k++)
+		for (int i = 0; i < n; i++)
+		{
+			double score = loss->scores[k * loss->n_rows + rows[i]];
+
+			highest[i] = score > highest[i] ? score : highest[i];
+		}
+	for (int k = 0; k < loss->n_outputs; k++)
+	{
+		for (int i = 0; i < n; i++)
+			power[i] = loss->scores[k * loss->n_rows + rows[i]] - highest[i];
+		for (int i = n; i % AG_LANES != 0; i++)
+			power[i] = 0.0;
+		ag_exp_block(loss->level, n, power, power);
+		for (int i = 0; i < n; i++)
+			sum[i] += power[i];
+	}
+	for (int i = 0; i < n; i++)
+		loss->shared[rows[i]] = highest[i] + ag_ln(sum[i]);
+}
+
+static void
 softmax_begin_round(const AgLoss *loss, int64_t begin, int64_t end)
 {
-	const AgTrainData *data = loss->data;
-
-	for (int64_t i = begin; i < end; i++)
-	{
-		const double *score = loss->scores + data->train_rows[i];
-		double highest = score[0], sum = 0.0;
-
-		for (int k = 1; k < loss->n_outputs; k++)
-			if (score[k * loss->n_rows] > highest)
-				highest = score[k * loss->n_rows];
-		for (int k = 0; k < loss->n_outputs; k++)
-			sum += ag_exp(score[k * loss->n_rows] - highest);
-		loss->shared[data->train_rows[i]] = highest + ag_ln(sum);
-	}
+	for (int64_t at = begin; at < end; at += AG_LANES_BLOCK)
+		softmax_block(loss, loss->data->train_rows + at,
+					  end - at < AG_LANES_BLOCK ? (int) (end - at) : AG_LANES_BLOCK);
 }
 
 /*
@@ -190,21 +230,23 @@ softmax_begin_round(const AgLoss *loss, int64_t begin, int64_t end)
 static void
 softmax_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
 {
-	const AgTrainData *data = loss->data;
 	const double *scores = loss->scores + output * loss->n_rows;
 	double factor = loss->n_outputs > 1 ? (double) loss->n_outputs / (loss->n_outputs - 1) : 1.0;
+	double p[AG_LANES_BLOCK];
 
-	for (int64_t i = begin; i < end; i++)
+	for (int64_t at = begin; at < end; at += AG_LANES_BLOCK)
 	{
-		uint32_t row = data->train_rows[i];
-		double weight = row_weight(data, row);
-		double p = ag_exp(scores[row] - loss->shared[row]);
-		double y = data->class_of[row] == output ? 1.0 : 0.0;
+		const uint32_t *rows = loss->data->train_rows + at;
+		int n = end - at < AG_LANES_BLOCK ? (int) (end - at) : AG_LANES_BLOCK;
 
-		if (p > 1.0)
-			p = 1.0;
-		loss->g[row] = (float) ((p - y) * weight);
-		loss->h[row] = (float) (factor * (p * (1.0 - p)) * weight);
+		for (int i = 0; i < n; i++)
+			p[i] = scores[rows[i]] - loss->shared[rows[i]];
+		for (int i = n; i % AG_LANES != 0; i++)
+			p[i] = 0.0;
+		ag_exp_block(loss->level, n, p, p);
+		for (int i = 0; i < n; i++)
+			p[i] = p[i] < 1.0 ? p[i] : 1.0;
+		store_block(loss, rows, n, p, output, factor);
 	}
 }
 
@@ -275,6 +317,7 @@ ag_loss_create(const AgContext *ctx, const AgTrainData *data, AgLoss *loss)
 	loss->n_rows = n_rows;
 	loss->n_outputs = objective->is_per_class ? data->n_classes : 1;
 	loss->unit = 1.0;
+	loss->level = ag_cpu_level();
 	AG_TRY(ag_get_zeroed(ctx, (size_t) loss->n_outputs, sizeof(double), &loss->base));
 	AG_TRY(ag_get(ctx, (size_t) loss->n_outputs * (size_t) n_rows, sizeof(double), &loss->scores));
 	if (objective->begin_round != NULL)

@@ -10,6 +10,7 @@
 
 #include "engine/base/context.h"
 #include "engine/model/gbm.h"
+#include "engine/model/lanes.h"
 #include "engine/model/trees.h"
 
 struct AgLoss;
@@ -47,6 +48,7 @@ typedef struct AgLoss
 	double *shared; /* [n_rows] softmax: log of the sum of exponentials; else NULL */
 	float *g, *h;   /* [n_rows] of the output in work */
 	int64_t n_rows; /* of the binned matrix */
+	AgCpuLevel level;
 } AgLoss;
 
 /* The objective of a problem type; NULL when boosting has none for it. */

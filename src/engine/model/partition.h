@@ -10,6 +10,7 @@
 
 #include "engine/base/context.h"
 #include "engine/data/bins.h"
+#include "engine/model/lanes.h"
 #include "engine/model/quantise.h"
 #include "engine/model/split.h"
 
@@ -29,8 +30,8 @@ typedef struct AgPartitionScratch
  * Moves from[0, n_rows) to to[0, n_rows): left rows in front, right rows behind; *n_left of them are
  * left. scratch[] has one entry for each thread of the pool. AG_ERR_CANCELLED leaves to undefined.
  */
-AgStatus ag_partition(const AgContext *ctx, const AgBins *bins, const AgSplit *split,
-					  const AgRowList *from, int64_t n_rows, AgRowList *to,
+AgStatus ag_partition(const AgContext *ctx, AgCpuLevel level, const AgBins *bins,
+					  const AgSplit *split, const AgRowList *from, int64_t n_rows, AgRowList *to,
 					  AgPartitionScratch *scratch, int64_t *n_left);
 
 #endif

@@ -3,8 +3,10 @@
  */
 #include "engine/model/quantise.h"
 
-#include "engine/base/rng.h"
+#include <string.h>
+
 #include "engine/base/threads.h"
+#include "engine/model/lanes.h"
 
 #define AG_QUANTISE_CHUNK 8192
 
@@ -21,52 +23,51 @@ typedef struct AgQuantiseTask
 	_Atomic uint32_t min_h, max_h;
 } AgQuantiseTask;
 
-/* floor for values that fit an int32, without a call. */
-static inline int32_t
-floor_to_int(double x)
+/* Rounds listed rows [at, at + n). */
+static void
+quantise_block(const AgQuantiseTask *task, int64_t at, int n)
 {
-	int32_t n = (int32_t) x;
+	const uint32_t *rows = task->rows + at;
+	uint32_t ids[AG_LANES_BLOCK], packed[AG_LANES_BLOCK];
+	double g[AG_LANES_BLOCK], h[AG_LANES_BLOCK];
 
-	return n - (x < (double) n);
-}
-
-/* One row: 32 random bits for each of the two. */
-static inline uint32_t
-quantise_row(const AgQuantiseTask *task, uint32_t row)
-{
-	uint64_t bits = ag_random_u64(task->key, row);
-	double h = (double) task->loss->h[row];
-	int32_t g = floor_to_int((double) task->loss->g[row] * task->per_g +
-							 (double) (uint32_t) (bits >> 32) * 0x1.0p-32);
-	int32_t q = floor_to_int(h * task->per_h + (double) (uint32_t) bits * 0x1.0p-32);
-
-	if (q == 0 && h > 0.0)
-		q = 1;
-	return (uint32_t) g << 16 | (uint32_t) q;
+	for (int i = 0; i < n; i++)
+	{
+		ids[i] = rows[i];
+		g[i] = (double) task->loss->g[rows[i]];
+		h[i] = (double) task->loss->h[rows[i]];
+	}
+	for (int i = n; i % AG_LANES != 0; i++)
+	{
+		ids[i] = 0;
+		g[i] = h[i] = 0.0;
+	}
+	ag_round_block(task->loss->level, n, task->key, ids, g, h, task->per_g, task->per_h, packed);
+	memcpy(task->list->ids + at, ids, (size_t) n * sizeof *ids);
+	memcpy(task->list->grads + at, packed, (size_t) n * sizeof *packed);
 }
 
 static void
 quantise_chunk(void *arg, int64_t begin, int64_t end, int thread)
 {
 	AgQuantiseTask *task = arg;
+	uint32_t *grads = task->list->grads;
 	int64_t sum_g = 0, sum_h = 0;
 	uint32_t min_h = UINT32_MAX, max_h = 0, seen;
 
 	(void) thread;
 	if (ag_cancelled(task->ctx))
 		return;
+	for (int64_t at = begin; at < end; at += AG_LANES_BLOCK)
+		quantise_block(task, at, end - at < AG_LANES_BLOCK ? (int) (end - at) : AG_LANES_BLOCK);
 	for (int64_t i = begin; i < end; i++)
 	{
-		uint32_t row = task->rows[i];
-		uint32_t packed = quantise_row(task, row);
 		uint32_t h;
 
 		if (task->is_const_hessian)
-			packed = (packed & 0xffff0000u) | 1u;
-		h = ag_packed_h(packed);
-		task->list->ids[i] = row;
-		task->list->grads[i] = packed;
-		sum_g += ag_packed_g(packed);
+			grads[i] = (grads[i] & 0xffff0000u) | 1u;
+		h = ag_packed_h(grads[i]);
+		sum_g += ag_packed_g(grads[i]);
 		sum_h += h;
 		min_h = h < min_h ? h : min_h;
 		max_h = h > max_h ? h : max_h;

@@ -302,7 +302,7 @@ ag_split_search(const AgBins *bins, const AgHistLayout *layout, const AgSplitRul
 {
 	AgSplitSums sums;
 
-	ag_hist_load(layout, node->hist, f, sums.g, sums.h);
+	ag_hist_load(layout, node->hist, f, bins->features[f].n_bins + 1, sums.g, sums.h);
 	sums.is_counted = false;
 	if (bins->features[f].is_category)
 		ag_split_search_category(bins, rules, node, f, &sums, best);

@@ -1,0 +1,241 @@
+/*
+ * lanes.c - arithmetic on blocks of numbers, eight at a time.
+ *
+ * The vectors are GNU C's: one that the CPU has no register for is made of several. A function with a target
+ * attribute can't share code by call, so the bodies are always inlined into one function for each level.
+ */
+#include "engine/model/lanes.h"
+
+#include <string.h>
+
+#include "engine/base/maths.h"
+#include "engine/base/rng.h"
+
+typedef double AgDoubles __attribute__((vector_size(64)));
+typedef int64_t AgLongs __attribute__((vector_size(64)));
+typedef uint64_t AgWords __attribute__((vector_size(64)));
+typedef int32_t AgInts __attribute__((vector_size(32)));
+typedef uint32_t AgHalves __attribute__((vector_size(32)));
+
+#define AG_INLINE static inline __attribute__((always_inline))
+
+#if defined(__x86_64__)
+#define AG_AVX2 __attribute__((target("avx2")))
+#define AG_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+#endif
+
+AgCpuLevel
+ag_cpu_level(void)
+{
+#if defined(__x86_64__)
+	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+		__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+		return AG_CPU_AVX512;
+	if (__builtin_cpu_supports("avx2"))
+		return AG_CPU_AVX2;
+#endif
+	return AG_CPU_PORTABLE;
+}
+
+/* a where the mask is all ones, else b. */
+#define AG_CHOOSE(mask, a, b) ((AgDoubles) (((mask) & (AgLongs) (a)) | (~(mask) & (AgLongs) (b))))
+
+/* x = ag_exp(x) for |x| <= 700, operation by operation. By pointer: passing vectors is no stable ABI. */
+AG_INLINE void
+exp_lanes(AgDoubles *x)
+{
+	const AgDoubles half = {0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5};
+	AgDoubles k = *x * 1.4426950408889634;
+	AgInts n = __builtin_convertvector(k + AG_CHOOSE(k < 0.0, -half, half), AgInts);
+	AgLongs bits = (__builtin_convertvector(n, AgLongs) + 1023) << 52;
+	AgDoubles r, p;
+
+	k = __builtin_convertvector(n, AgDoubles);
+	r = *x - k * 6.93147180369123816490e-01;
+	r = r - k * 1.90821492927058770002e-10;
+	p = r * (1.0 / 6227020800.0) + 1.0 / 479001600.0;
+	p = p * r + 1.0 / 39916800.0;
+	p = p * r + 1.0 / 3628800.0;
+	p = p * r + 1.0 / 362880.0;
+	p = p * r + 1.0 / 40320.0;
+	p = p * r + 1.0 / 5040.0;
+	p = p * r + 1.0 / 720.0;
+	p = p * r + 1.0 / 120.0;
+	p = p * r + 1.0 / 24.0;
+	p = p * r + 1.0 / 6.0;
+	p = p * r + 0.5;
+	p = p * r + 1.0;
+	p = p * r + 1.0;
+	*x = p * (AgDoubles) bits;
+}
+
+AG_INLINE void
+exp_body(int n, const double *x, double *out)
+{
+	for (int i = 0; i < n; i += AG_LANES)
+	{
+		AgDoubles v;
+
+		memcpy(&v, x + i, sizeof v);
+		exp_lanes(&v);
+		memcpy(out + i, &v, sizeof v);
+	}
+}
+
+AG_INLINE void
+sigmoid_body(int n, const double *x, double *out)
+{
+	const AgDoubles one = {1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0};
+
+	for (int i = 0; i < n; i += AG_LANES)
+	{
+		AgDoubles v, e;
+		AgLongs is_positive;
+
+		memcpy(&v, x + i, sizeof v);
+		is_positive = v >= 0.0;
+		e = AG_CHOOSE(is_positive, -v, v);
+		exp_lanes(&e);
+		v = AG_CHOOSE(is_positive, one, e) / (one + e);
+		memcpy(out + i, &v, sizeof v);
+	}
+}
+
+/* x = ag_mix64(x). */
+AG_INLINE void
+mix_lanes(AgWords *x)
+{
+	*x ^= *x >> 30;
+	*x *= UINT64_C(0xbf58476d1ce4e5b9);
+	*x ^= *x >> 27;
+	*x *= UINT64_C(0x94d049bb133111eb);
+	*x ^= *x >> 31;
+}
+
+/*
+ * floor(x + u) where u is the low 32 bits of each word over 2^32: those are put behind the leading bit of 2^52, and
+ * 2^52 is taken off, which is exact and needs no conversion that AVX2 lacks.
+ */
+AG_INLINE void
+round_lanes(const AgDoubles *x, const AgWords *words, AgInts *rounded)
+{
+	AgWords bits = (*words & UINT64_C(0xffffffff)) | UINT64_C(0x4330000000000000);
+	AgDoubles sum = *x + ((AgDoubles) bits - 0x1.0p52) * 0x1.0p-32;
+	AgInts n = __builtin_convertvector(sum, AgInts);
+	AgLongs is_above = __builtin_convertvector(n, AgDoubles) > sum;
+
+	*rounded = n + __builtin_convertvector(is_above, AgInts);
+}
+
+AG_INLINE void
+round_body(int n, uint64_t key, const uint32_t *rows, const double *g, const double *h,
+		   double per_g, double per_h, uint32_t *packed)
+{
+	for (int i = 0; i < n; i += AG_LANES)
+	{
+		AgHalves row;
+		AgWords bits, high;
+		AgDoubles gs, hs;
+		AgLongs has_h;
+		AgInts qg, qh;
+
+		memcpy(&row, rows + i, sizeof row);
+		memcpy(&gs, g + i, sizeof gs);
+		memcpy(&hs, h + i, sizeof hs);
+		bits = __builtin_convertvector(row, AgWords) + UINT64_C(0x9e3779b97f4a7c15);
+		mix_lanes(&bits);
+		bits ^= key;
+		mix_lanes(&bits);
+		high = bits >> 32;
+		has_h = hs > 0.0;
+		gs *= per_g;
+		hs *= per_h;
+		round_lanes(&gs, &high, &qg);
+		round_lanes(&hs, &bits, &qh);
+		qh -= (qh == 0) & __builtin_convertvector(has_h, AgInts);
+		row = (AgHalves) qg << 16 | (AgHalves) qh;
+		memcpy(packed + i, &row, sizeof row);
+	}
+}
+
+#define AG_EXP_PARAMETERS int n, const double *x, double *out
+#define AG_EXP_ARGUMENTS n, x, out
+#define AG_ROUND_PARAMETERS                                                                        \
+	int n, uint64_t key, const uint32_t *rows, const double *g, const double *h, double per_g,     \
+		double per_h, uint32_t *packed
+#define AG_ROUND_ARGUMENTS n, key, rows, g, h, per_g, per_h, packed
+
+/* One function a level around the body, and `name`_at that calls the right one. */
+#if defined(__x86_64__)
+#define AG_LEVELS(name, PARAMETERS, ARGUMENTS)                                                     \
+	static void name##_portable(PARAMETERS)                                                        \
+	{                                                                                              \
+		name##_body(ARGUMENTS);                                                                    \
+	}                                                                                              \
+	AG_AVX2 static void name##_avx2(PARAMETERS)                                                    \
+	{                                                                                              \
+		name##_body(ARGUMENTS);                                                                    \
+	}                                                                                              \
+	AG_AVX512 static void name##_avx512(PARAMETERS)                                                \
+	{                                                                                              \
+		name##_body(ARGUMENTS);                                                                    \
+	}                                                                                              \
+	static void name##_at(AgCpuLevel level, PARAMETERS)                                            \
+	{                                                                                              \
+		if (level == AG_CPU_AVX512)                                                                \
+			name##_avx512(ARGUMENTS);                                                              \
+		else if (level == AG_CPU_AVX2)                                                             \
+			name##_avx2(ARGUMENTS);                                                                \
+		else                                                                                       \
+			name##_portable(ARGUMENTS);                                                            \
+	}
+#else
+#define AG_LEVELS(name, PARAMETERS, ARGUMENTS)                                                     \
+	static void name##_at(AgCpuLevel level, PARAMETERS)                                            \
+	{                                                                                              \
+		(void) level;                                                                              \
+		name##_body(ARGUMENTS);                                                                    \
+	}
+#endif
+
+AG_LEVELS(exp, AG_EXP_PARAMETERS, AG_EXP_ARGUMENTS)
+AG_LEVELS(sigmoid, AG_EXP_PARAMETERS, AG_EXP_ARGUMENTS)
+AG_LEVELS(round, AG_ROUND_PARAMETERS, AG_ROUND_ARGUMENTS)
+
+/* Whether the block stays where exp_lanes needs no second step; false for NaN. */
+static int
+is_moderate(int n, const double *x)
+{
+	int is_all = 1;
+
+	for (int i = 0; i < n; i++)
+		is_all &= x[i] <= 700.0 && x[i] >= -700.0;
+	return is_all;
+}
+
+void
+ag_exp_block(AgCpuLevel level, int n, const double *x, double *out)
+{
+	if (is_moderate(n, x))
+		exp_at(level, n, x, out);
+	else
+		for (int i = 0; i < n; i++)
+			out[i] = ag_exp(x[i]);
+}
+
+void
+ag_sigmoid_block(AgCpuLevel level, int n, const double *x, double *out)
+{
+	if (is_moderate(n, x))
+		sigmoid_at(level, n, x, out);
+	else
+		for (int i = 0; i < n; i++)
+			out[i] = ag_sigmoid(x[i]);
+}
+
+void
+ag_round_block(AgCpuLevel level, int n, uint64_t key, const uint32_t *rows, const double *g,
+			   const double *h, double per_g, double per_h, uint32_t *packed)
+{
+	round_at(level, n, key, rows, g, h, per_g, per_h, packed);
+}
