@@ -269,10 +269,281 @@ test_early_stop(void)
 	AG_CHECK(!ag_early_stop_done(&stop, 100000));
 }
 
+/* A label shifted far away leaves the same trees, but for rounding. */
+static void
+test_shift(void)
+{
+	double errors[2];
+
+	for (int shift = 0; shift < 2; shift++)
+	{
+		Bench bench;
+		Table table;
+		AgTrainData data;
+		AgGbmParams params = gbm_params(100);
+		AgWriter bytes;
+
+		bench_init(&bench, 1);
+		table_init(&table, 2000, 4, 1, 10, 0.0, 0, 8);
+		table_bin(&table, &bench.ctx, 254);
+		for (int64_t i = 0; i < table.n_rows; i++)
+			table.target[i] += shift ? 1e9 : 0.0;
+		data = table_data(&table, AG_PROBLEM_REGRESSION, 0);
+		bytes = train_bytes(&bench, &data, &params, &errors[shift]);
+		ag_writer_free(&bytes);
+		table_end(&table);
+		bench_end(&bench);
+	}
+	AG_CHECK_NEAR(errors[1], errors[0], 0.003);
+}
+
+/* Every leaf has at least min_data_in_leaf train rows, however its hessians lie; limits of depth and leaves hold. */
+static void
+test_limits(void)
+{
+	for (int c = 0; c < 3; c++)
+	{
+		Bench bench;
+		Table table;
+		AgTrainData data;
+		AgGbmParams params = gbm_params(60);
+		AgBoostResult result;
+		int64_t *counts;
+		int n_small = 0, n_deep = 0, n_wide = 0;
+
+		bench_init(&bench, 1);
+		table_init(&table, 2000, 5, 2, 30, 0.1, cases[c].n_classes, 71);
+		table_bin(&table, &bench.ctx, 254);
+		data = table_data(&table, cases[c].problem, cases[c].n_classes);
+		data.n_valid = 0;
+		data.weight = c == 1 ? table.weight : NULL;
+		params.learning_rate = 0.5;
+		params.min_data_in_leaf = 33;
+		params.num_leaves = 13;
+		params.max_depth = 5;
+		AG_REQUIRE(ag_gbm_train(&bench.ctx, &data, &params, &result) == AG_OK);
+		AG_CHECK(isnan(result.best_value));
+		AG_CHECK_EQ(result.best_round, result.rounds_run);
+		counts = calloc((size_t) result.trees->n_leaves, sizeof *counts);
+		for (int64_t i = 0; i < table.n_train; i++)
+		{
+			double features[16], scores[8];
+
+			table_features(&table, table.train[i], features);
+			for (uint32_t t = 0; t < result.trees->n_trees; t++)
+			{
+				/* one tree alone: the score tells the leaf */
+				AgTrees one = *result.trees;
+
+				one.n_trees = 1;
+				one.trees = result.trees->trees + t;
+				ag_trees_score(&one, features, scores);
+				for (uint32_t l = 0; l < one.trees->n_leaves; l++)
+					if (scores[one.trees->output] ==
+						one.base[one.trees->output] + one.leaves[one.trees->first_leaf + l])
+						counts[one.trees->first_leaf + l]++;
+			}
+		}
+		for (uint32_t t = 0; t < result.trees->n_trees; t++)
+		{
+			const AgTree *tree = result.trees->trees + t;
+
+			n_deep += tree->depth > 5;
+			n_wide += tree->n_leaves > 13;
+			for (uint32_t l = 0; tree->n_leaves > 1 && l < tree->n_leaves; l++)
+				n_small += counts[tree->first_leaf + l] < 33;
+		}
+		AG_CHECK_EQ(n_small, 0);
+		AG_CHECK_EQ(n_deep, 0);
+		AG_CHECK_EQ(n_wide, 0);
+		free(counts);
+		ag_boost_result_free(&bench.ctx, &result);
+		table_end(&table);
+		bench_end(&bench);
+	}
+}
+
+/* Rows of weight 0 don't matter to the values, and twice the weight is twice the row. */
+static void
+test_weights(void)
+{
+	Bench bench;
+	Table table;
+	AgTrainData data;
+	AgGbmParams params = gbm_params(50);
+	AgBoostResult result;
+	int n_far = 0;
+
+	bench_init(&bench, 1);
+	table_init(&table, 2000, 2, 0, 1, 0.0, 0, 81);
+	table_bin(&table, &bench.ctx, 254);
+	for (int64_t i = 0; i < table.n_rows; i++)
+	{
+		table.target[i] = table.numbers[i] > 0.5 ? 3.0 : -1.0;
+		table.weight[i] = i % 4 == 0 ? 0.0 : 1.0 + (double) (i % 3);
+		if (i % 4 == 0 && i % 5 != 4)
+			table.target[i] = 1000.0; /* only rows of no weight say this */
+	}
+	data = table_data(&table, AG_PROBLEM_REGRESSION, 0);
+	data.weight = table.weight;
+	params.learning_rate = 0.3;
+	params.early_stop_rounds = 0;
+	AG_REQUIRE(ag_gbm_train(&bench.ctx, &data, &params, &result) == AG_OK);
+	for (int64_t i = 0; i < table.n_valid; i++)
+		if (fabs(result.valid_proba[i] - (table.numbers[table.valid[i]] > 0.5 ? 3.0 : -1.0)) > 0.5)
+			n_far++;
+	AG_CHECK(n_far < 10); /* cuts lie between sampled values */
+	ag_boost_result_free(&bench.ctx, &result);
+	table_end(&table);
+	bench_end(&bench);
+}
+
+/* The seed is the only source of chance. */
+static void
+test_seeds(void)
+{
+	Bench bench;
+	Table table;
+	AgTrainData data;
+	AgGbmParams params = gbm_params(5);
+	AgWriter first, again, other;
+
+	bench_init(&bench, 2);
+	table_init(&table, 1000, 4, 1, 10, 0.1, 2, 91);
+	table_bin(&table, &bench.ctx, 100);
+	data = table_data(&table, AG_PROBLEM_BINARY, 2);
+	params.feature_fraction = 0.5;
+	first = train_bytes(&bench, &data, &params, NULL);
+	again = train_bytes(&bench, &data, &params, NULL);
+	params.seed = 43;
+	other = train_bytes(&bench, &data, &params, NULL);
+	AG_CHECK(same_bytes(&first, &again));
+	AG_CHECK(!same_bytes(&first, &other));
+	ag_writer_free(&first);
+	ag_writer_free(&again);
+	ag_writer_free(&other);
+	table_end(&table);
+	bench_end(&bench);
+}
+
+static void
+test_cancel_and_time(void)
+{
+	Bench bench;
+	Table table;
+	AgTrainData data;
+	AgGbmParams params = gbm_params(100000);
+	AgBoostResult result;
+	_Atomic bool cancel = true;
+	int64_t from;
+
+	bench_init(&bench, 2);
+	table_init(&table, 5000, 4, 1, 10, 0.1, 2, 92);
+	table_bin(&table, &bench.ctx, 254);
+	data = table_data(&table, AG_PROBLEM_BINARY, 2);
+	params.early_stop_rounds = 0;
+	bench.ctx.cancel = &cancel;
+	AG_CHECK_EQ(ag_gbm_train(&bench.ctx, &data, &params, &result), AG_ERR_CANCELLED);
+	AG_CHECK(result.trees == NULL);
+	bench.ctx.cancel = NULL;
+	ag_error_init(&bench.error);
+	bench.ctx.deadline_ns = ag_clock_ns() - 1;
+	AG_CHECK_EQ(ag_gbm_train(&bench.ctx, &data, &params, &result), AG_ERR_TIME);
+	ag_error_init(&bench.error);
+	from = ag_clock_ns();
+	bench.ctx.deadline_ns = from + INT64_C(300000000);
+	AG_CHECK_EQ(ag_gbm_train(&bench.ctx, &data, &params, &result), AG_OK);
+	AG_CHECK(ag_clock_ns() - from < INT64_C(3000000000));
+	AG_CHECK(result.stopped_by_time);
+	AG_CHECK(!result.stopped_by_patience);
+	AG_CHECK(result.best_round >= 1);
+	AG_CHECK_EQ(result.trees->n_trees, result.best_round);
+	ag_boost_result_free(&bench.ctx, &result);
+	bench.ctx.deadline_ns = INT64_MAX;
+	params.early_stop_rounds = 5;
+	params.learning_rate = 1.0;
+	AG_CHECK_EQ(ag_gbm_train(&bench.ctx, &data, &params, &result), AG_OK);
+	AG_CHECK(result.stopped_by_patience);
+	AG_CHECK_EQ(result.rounds_run, result.best_round + 5);
+	ag_boost_result_free(&bench.ctx, &result);
+	table_end(&table);
+	bench_end(&bench);
+}
+
+/* What was promised to the budget is enough. */
+static void
+test_memory(void)
+{
+	for (int c = 0; c < 3; c++)
+	{
+		Bench bench;
+		Table table;
+		AgTrainData data;
+		AgGbmParams params = gbm_params(10);
+		AgBoostResult result;
+		int64_t before;
+
+		bench_init(&bench, 2);
+		table_init(&table, 90000, 3, 1, 10, 0.1, cases[c].n_classes, 93);
+		table_bin(&table, &bench.ctx, 254);
+		data = table_data(&table, cases[c].problem, cases[c].n_classes);
+		before = atomic_load(&bench.mem.used_bytes);
+		atomic_store(&bench.mem.peak_bytes, before);
+		AG_REQUIRE(ag_gbm_train(&bench.ctx, &data, &params, &result) == AG_OK);
+		AG_CHECK(atomic_load(&bench.mem.peak_bytes) - before <= ag_gbm_memory(&data, &params, 2));
+		ag_boost_result_free(&bench.ctx, &result);
+		table_end(&table);
+		bench_end(&bench);
+	}
+}
+
+/* Counts the calls and keeps the last text. */
+static void
+note_progress(void *host, const char *phase, double fraction)
+{
+	char *text = host;
+
+	AG_CHECK(fraction >= 0.0 && fraction <= 1.0);
+	snprintf(text, 200, "%s", phase);
+}
+
+static void
+test_progress(void)
+{
+	Bench bench;
+	Table table;
+	AgTrainData data;
+	AgGbmParams params = gbm_params(1000000);
+	AgBoostResult result;
+	char text[200] = "";
+
+	bench_init(&bench, 1);
+	table_init(&table, 3000, 4, 0, 1, 0.0, 0, 94);
+	table_bin(&table, &bench.ctx, 254);
+	data = table_data(&table, AG_PROBLEM_REGRESSION, 0);
+	params.early_stop_rounds = 0;
+	bench.ctx.progress = note_progress;
+	bench.ctx.host = text;
+	bench.ctx.deadline_ns = ag_clock_ns() + INT64_C(1300000000);
+	AG_CHECK_EQ(ag_gbm_train(&bench.ctx, &data, &params, &result), AG_OK);
+	AG_CHECK(strncmp(text, "training GBM, round ", 20) == 0);
+	AG_CHECK(strstr(text, " of at most 1000000, root_mean_squared_error 0.") != NULL);
+	ag_boost_result_free(&bench.ctx, &result);
+	table_end(&table);
+	bench_end(&bench);
+}
+
 int
 main(void)
 {
 	test_early_stop();
+	test_shift();
+	test_limits();
+	test_weights();
+	test_seeds();
+	test_cancel_and_time();
+	test_memory();
+	test_progress();
 	test_threads();
 	test_wide();
 	test_predictions();

@@ -1,0 +1,174 @@
+/*
+ * histogram.c - histograms and partitions against sums and moves that are written out.
+ */
+#include "booster.h"
+#include "engine/model/histogram.h"
+#include "engine/model/partition.h"
+
+/* What a histogram should hold: [n_features][256] of each. */
+typedef struct Sums
+{
+	int64_t g[16][AG_HIST_BINS], h[16][AG_HIST_BINS];
+} Sums;
+
+static void
+sum_rows(const AgBins *bins, const AgRowList *list, int64_t n, Sums *sums)
+{
+	memset(sums, 0, sizeof *sums);
+	for (int64_t i = 0; i < n; i++)
+		for (int f = 0; f < bins->n_features; f++)
+		{
+			int bin = bins->columns[f * bins->column_stride + list->ids[i]];
+
+			sums->g[f][bin] += ag_packed_g(list->grads[i]);
+			sums->h[f][bin] += ag_packed_h(list->grads[i]);
+		}
+}
+
+static int
+n_differences(const AgHistBuilder *builder, const AgHist *hist, const Sums *sums)
+{
+	int n = 0;
+
+	for (int f = 0; f < builder->bins->n_features; f++)
+	{
+		int n_bins = builder->bins->features[f].n_bins + 1;
+		int64_t g[AG_HIST_BINS], h[AG_HIST_BINS];
+
+		ag_hist_load(&builder->layout, hist, f, n_bins, g, h);
+		for (int b = 0; b < n_bins; b++)
+			n += g[b] != sums->g[f][b] || h[b] != sums->h[f][b];
+	}
+	return n;
+}
+
+/* extreme: every row has the largest gradient, so that a cell that could overflow does. */
+static void
+make_list(AgRowList *list, int64_t n, bool is_extreme, uint64_t seed)
+{
+	list->ids = malloc((size_t) n * sizeof(uint32_t));
+	list->grads = malloc((size_t) n * sizeof(uint32_t));
+	for (int64_t i = 0; i < n; i++)
+	{
+		uint64_t bits = ag_random_u64(seed, (uint64_t) i);
+		int32_t g = is_extreme ? -AG_QUANTUM_MAX : (int32_t) (bits % 65535) - AG_QUANTUM_MAX;
+		uint32_t h = is_extreme ? AG_QUANTUM_MAX : (uint32_t) (bits >> 32) % 32768;
+
+		list->ids[i] = (uint32_t) i;
+		list->grads[i] = (uint32_t) g << 16 | h;
+	}
+}
+
+/* n rows, of which the first n_child are the child; max_bins and n_numbers choose fixed or tight cells. */
+static void
+test_build(int64_t n, int64_t n_child, int max_bins, int n_numbers, bool is_extreme, int n_threads)
+{
+	static Sums sums;
+	Bench bench;
+	Table table;
+	AgHistBuilder builder;
+	AgHist parent = {0}, child = {0};
+	AgRowList list, rest;
+
+	bench_init(&bench, n_threads);
+	table_init(&table, n, n_numbers, 2, 5, 0.1, 0, 77);
+	table_bin(&table, &bench.ctx, max_bins);
+	make_list(&list, n, is_extreme, 5);
+	AG_REQUIRE(ag_hist_builder_create(&bench.ctx, table.bins, &builder) == AG_OK);
+	parent.cells = malloc((size_t) builder.layout.n_cells * 2 * sizeof(int64_t));
+	child.cells = malloc((size_t) builder.layout.n_cells * 2 * sizeof(int64_t));
+	AG_CHECK(ag_hist_build(&builder, &list, n, &parent) == AG_OK);
+	sum_rows(table.bins, &list, n, &sums);
+	AG_CHECK_EQ(n_differences(&builder, &parent, &sums), 0);
+	AG_CHECK(ag_hist_build(&builder, &list, n_child, &child) == AG_OK);
+	sum_rows(table.bins, &list, n_child, &sums);
+	AG_CHECK_EQ(n_differences(&builder, &child, &sums), 0);
+	ag_hist_subtract(&builder, &parent, &child, n - n_child);
+	AG_CHECK_EQ(parent.is_wide, n - n_child > AG_NARROW_ROWS);
+	rest = (AgRowList){list.ids + n_child, list.grads + n_child};
+	sum_rows(table.bins, &rest, n - n_child, &sums);
+	AG_CHECK_EQ(n_differences(&builder, &parent, &sums), 0);
+	free(parent.cells);
+	free(child.cells);
+	free(list.ids);
+	free(list.grads);
+	ag_hist_builder_free(&bench.ctx, &builder);
+	table_end(&table);
+	bench_end(&bench);
+}
+
+/* Every row arrives once, on its side, with its own gradient. */
+static void
+test_partition(AgCpuLevel level, int64_t n, int n_threads)
+{
+	Bench bench;
+	Table table;
+	AgRowList from, to;
+	AgPartitionScratch *scratch = malloc((size_t) n_threads * sizeof *scratch);
+	AgSplit splits[3] = {{.feature = 0, .bin = 100},
+						 {.feature = 1, .bin = 7, .missing_left = true},
+						 {.feature = 3, .is_category = true, .left_bins = {0x5555, 1, 0, 2}}};
+	uint8_t *seen = malloc((size_t) n);
+
+	bench_init(&bench, n_threads);
+	table_init(&table, n, 3, 1, 300, 0.1, 0, 78);
+	table_bin(&table, &bench.ctx, 254);
+	make_list(&from, n, false, 6);
+	make_list(&to, n, false, 7);
+	for (int s = 0; s < 3; s++)
+	{
+		const uint8_t *column = table.bins->columns + splits[s].feature * table.bins->column_stride;
+		int64_t n_left = -1, n_expected = 0, n_wrong = 0;
+
+		memset(seen, 0, (size_t) n);
+		for (int64_t i = 0; i < n; i++)
+			n_expected += ag_split_goes_left(&splits[s], column[i]);
+		AG_CHECK(ag_partition(&bench.ctx, level, table.bins, &splits[s], &from, n, &to, scratch,
+							  &n_left) == AG_OK);
+		AG_CHECK_EQ(n_left, n_expected);
+		for (int64_t i = 0; i < n; i++)
+		{
+			uint32_t id = to.ids[i];
+
+			n_wrong += id >= n || seen[id] || to.grads[i] != from.grads[id] ||
+					   ag_split_goes_left(&splits[s], column[id]) != (i < n_left);
+			seen[id < n ? id : 0] = 1;
+		}
+		AG_CHECK_EQ(n_wrong, 0);
+	}
+	free(seen);
+	free(scratch);
+	free(from.ids);
+	free(from.grads);
+	free(to.ids);
+	free(to.grads);
+	table_end(&table);
+	bench_end(&bench);
+}
+
+int
+main(void)
+{
+	static const int64_t sizes[] = {1, 2, 17, 1000};
+
+	for (int i = 0; i < 4; i++)
+	{
+		test_build(sizes[i], sizes[i] / 3, 254, 9, false, 1);
+		test_build(sizes[i], sizes[i] / 2, 20, 5, true, 2);
+	}
+	for (int n_threads = 1; n_threads <= 3; n_threads += 2)
+	{
+		test_build(65536, 1, 254, 10, true, n_threads);
+		test_build(65537, 30000, 254, 10, true, n_threads);
+		test_build(150000, 20000, 254, 8, true, n_threads);
+		test_build(150000, 75000, 10, 8, false, n_threads);
+	}
+	for (int level = AG_CPU_PORTABLE; level <= (int) ag_cpu_level(); level++)
+		for (int n_threads = 1; n_threads <= 3; n_threads++)
+		{
+			test_partition((AgCpuLevel) level, 1, n_threads);
+			test_partition((AgCpuLevel) level, 1005, n_threads);
+			test_partition((AgCpuLevel) level, 40001, n_threads);
+		}
+	return ag_unit_done("histogram");
+}
