@@ -228,7 +228,7 @@ CREATE FUNCTION @extschema@.ag_create_function(model text, function_name text, r
     RETURNS regprocedure
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'ag_sql_create_function';
 COMMENT ON FUNCTION @extschema@.ag_create_function(text, text, regclass) IS
-    'makes function_name(relation) RETURNS the label''s type: an ordinary function, to be granted and dropped as such';
+    'makes function_name(relation) RETURNS the label''s type: an ordinary function, to be granted, revoked (from PUBLIC first) and dropped as such';
 
 -- --- what there is, and how good it is
 

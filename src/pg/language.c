@@ -238,10 +238,12 @@ ag_sql_create_function(PG_FUNCTION_ARGS)
 	Oid result;
 	char *sql;
 
+	if (get_rel_name(relation) == NULL)
+		ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
+						errmsg("relation with OID %u does not exist", relation)));
 	if (!OidIsValid(row_type))
 		ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
-						errmsg("\"%s\" has no rows to predict for",
-							   get_rel_name(relation) != NULL ? get_rel_name(relation) : "?")));
+						errmsg("\"%s\" has no rows to predict for", get_rel_name(relation))));
 	ag_catalog_find(model_name, &id, &member, &row);
 	model = ag_cache_get(&id, member != NULL ? member : row->best_model, CurrentMemoryContext);
 	result = label_type(model, relation);
