@@ -77,7 +77,7 @@ ag_gpu_probe(AgGpuState *state)
 	{
 		say(state, "the CUDA module " AG_CUDA_MODULE " is not installed",
 			"Build ag_pg on a machine with the CUDA toolkit (nvcc) and install it again, or set "
-			"\"num_gpus\" to 0. \"SELECT * FROM ag_doctor()\" tells more.");
+			"\"num_gpus\" to 0.");
 		return;
 	}
 	module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
