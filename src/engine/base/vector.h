@@ -1,0 +1,53 @@
+/*
+ * vector.h - inner loops over numbers, in variants for what the processor has.
+ *
+ * Every variant gives the same bits: sums over an index run in eight lanes (or one after the other, where it
+ * says so), multiplication and addition are rounded apart, and nothing else depends on the width of a register.
+ */
+#ifndef AG_VECTOR_H
+#define AG_VECTOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Rows of a panel of neighbours, side by side. */
+#define AG_PANEL 16
+/* Queries that `distances` measures at a time. */
+#define AG_QUERIES 4
+
+typedef struct AgVectorOps
+{
+	const char *name; /* "portable", "avx2", "avx512" */
+
+	/* Sum of x[i] y[i]: lane i % 8 takes pair i, then ((0+4)+(2+6)) + ((1+5)+(3+7)). */
+	double (*dot)(const double *x, const double *y, size_t n);
+	double (*dot_float)(const float *x, const double *y, size_t n);
+
+	/* sums[i] += c[0] rows[0][i] + ..., one row after the other. */
+	void (*add_rows)(double *sums, const float *const *rows, const double *c, int n_rows, size_t n);
+
+	/*
+	 * Both take any n_rows and n_inner; n_out is a multiple of 8. Terms are added in the order of the summed index.
+	 * multiply:            out[r][k] += sum over j of x[r][j] w[j][k]
+	 * multiply_transposed: out[j][k] += (sum over r of x[r][j] y[r][k])
+	 */
+	void (*multiply)(const double *x, size_t x_stride, const double *w, size_t w_stride, int n_rows,
+					 int n_inner, int n_out, double *out, size_t out_stride);
+	void (*multiply_transposed)(const double *x, size_t x_stride, const double *y, size_t y_stride,
+								int n_rows, int n_inner, int n_out, double *out, size_t out_stride);
+
+	/*
+	 * Squared distances from AG_QUERIES queries to the AG_PANEL rows of a panel: numbers are panel[j][lane],
+	 * codes[s][lane]; a code that differs adds mismatch. out[query][lane].
+	 */
+	void (*distances)(const float *panel, const uint32_t *codes, int n_numbers, int n_codes,
+					  const float *const *queries, const uint32_t *const *query_codes,
+					  float mismatch, float *out);
+} AgVectorOps;
+
+/* The fastest table that this machine runs. */
+const AgVectorOps *ag_vector_ops(void);
+/* All of them that it runs, portable first, for tests; returns how many (at most 3). */
+int ag_vector_variants(const AgVectorOps **variants);
+
+#endif

@@ -1,0 +1,261 @@
+/*
+ * vector_body.h - the loops of vector.h for one width of register. Included once a variant by vector.c, which defines
+ *
+ *   VARIANT    suffix of the functions' names
+ *   TARGET     attribute that lets the compiler use the variant's instructions
+ *   LANES      doubles in a register: 2, 4 or 8
+ *
+ * No header guard: it is meant to be read several times.
+ */
+#define GLUE_(a, b) a##_##b
+#define GLUE(a, b) GLUE_(a, b)
+#define NAME(noun) GLUE(noun, VARIANT)
+
+#define Doubles NAME(Doubles)
+#define Floats NAME(Floats)
+#define Halves NAME(Halves)
+#define Codes NAME(Codes)
+
+/* unaligned on purpose: rows begin anywhere */
+typedef double Doubles __attribute__((vector_size(8 * LANES), aligned(8), may_alias));
+typedef float Floats __attribute__((vector_size(8 * LANES), aligned(4), may_alias));
+typedef float Halves __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef uint32_t Codes __attribute__((vector_size(8 * LANES), aligned(4), may_alias));
+
+#define PARTS (8 / LANES)      /* registers of eight doubles */
+#define HALF_PARTS (8 / LANES) /* registers of a panel's sixteen floats */
+#define LOAD(type, from) (*(const type *) (const void *) (from))
+#define STORE(type, to) (*(type *) (void *) (to))
+
+/* The last i % 8 pairs, and the order in which lanes are added. */
+TARGET static inline double
+NAME(finish)(const Doubles *lanes, const double *rest, int n_rest)
+{
+	double sums[8];
+
+	for (int p = 0; p < PARTS; p++)
+		STORE(Doubles, sums + p * LANES) = lanes[p];
+	for (int i = 0; i < n_rest; i++)
+		sums[i] += rest[i];
+	return ((sums[0] + sums[4]) + (sums[2] + sums[6])) +
+		   ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+}
+
+TARGET static double
+NAME(dot)(const double *x, const double *y, size_t n)
+{
+	Doubles lanes[PARTS] = {{0}};
+	double rest[8] = {0};
+	size_t i = 0;
+
+	for (; i + 8 <= n; i += 8)
+		for (int p = 0; p < PARTS; p++)
+			lanes[p] += LOAD(Doubles, x + i + p * LANES) * LOAD(Doubles, y + i + p * LANES);
+	for (size_t j = i; j < n; j++)
+		rest[j - i] = x[j] * y[j];
+	return NAME(finish)(lanes, rest, (int) (n - i));
+}
+
+TARGET static double
+NAME(dot_float)(const float *x, const double *y, size_t n)
+{
+	Doubles lanes[PARTS] = {{0}};
+	double rest[8] = {0};
+	size_t i = 0;
+
+	for (; i + 8 <= n; i += 8)
+		for (int p = 0; p < PARTS; p++)
+			lanes[p] += __builtin_convertvector(LOAD(Halves, x + i + p * LANES), Doubles) *
+						LOAD(Doubles, y + i + p * LANES);
+	for (size_t j = i; j < n; j++)
+		rest[j - i] = (double) x[j] * y[j];
+	return NAME(finish)(lanes, rest, (int) (n - i));
+}
+
+TARGET static void
+NAME(add_rows)(double *sums, const float *const *rows, const double *c, int n_rows, size_t n)
+{
+	int r = 0;
+
+	for (; r + 4 <= n_rows; r += 4)
+	{
+		const float *x0 = rows[r], *x1 = rows[r + 1], *x2 = rows[r + 2], *x3 = rows[r + 3];
+		size_t i = 0;
+
+		for (; i + LANES <= n; i += LANES)
+		{
+			Doubles sum = LOAD(Doubles, sums + i);
+
+			sum += __builtin_convertvector(LOAD(Halves, x0 + i), Doubles) * c[r];
+			sum += __builtin_convertvector(LOAD(Halves, x1 + i), Doubles) * c[r + 1];
+			sum += __builtin_convertvector(LOAD(Halves, x2 + i), Doubles) * c[r + 2];
+			sum += __builtin_convertvector(LOAD(Halves, x3 + i), Doubles) * c[r + 3];
+			STORE(Doubles, sums + i) = sum;
+		}
+		for (; i < n; i++)
+			sums[i] = (((sums[i] + (double) x0[i] * c[r]) + (double) x1[i] * c[r + 1]) +
+					   (double) x2[i] * c[r + 2]) +
+					  (double) x3[i] * c[r + 3];
+	}
+	for (; r < n_rows; r++)
+		for (size_t i = 0; i < n; i++)
+			sums[i] += (double) rows[r][i] * c[r];
+}
+
+/*
+ * The tile of both products: 4 × (WIDE registers) sums that live in registers while `summed` terms a[t][i] b[t][k] are
+ * added. a steps by a_step from term to term and by a_next from one of the four to the next.
+ */
+#define TILE(WIDE)                                                                                 \
+	do                                                                                             \
+	{                                                                                              \
+		Doubles s0[WIDE] = {{0}}, s1[WIDE] = {{0}}, s2[WIDE] = {{0}}, s3[WIDE] = {{0}};            \
+                                                                                                   \
+		for (int t = 0; t < summed; t++)                                                           \
+		{                                                                                          \
+			const double *at = a + (size_t) t * a_step;                                            \
+			const double *bt = b + (size_t) t * b_step;                                            \
+                                                                                                   \
+			for (int v = 0; v < WIDE; v++)                                                         \
+			{                                                                                      \
+				Doubles y = LOAD(Doubles, bt + v * LANES);                                         \
+                                                                                                   \
+				s0[v] += y * at[0];                                                                \
+				s1[v] += y * at[a_next];                                                           \
+				s2[v] += y * at[2 * a_next];                                                       \
+				s3[v] += y * at[3 * a_next];                                                       \
+			}                                                                                      \
+		}                                                                                          \
+		for (int v = 0; v < WIDE; v++)                                                             \
+		{                                                                                          \
+			STORE(Doubles, out + v * LANES) += s0[v];                                              \
+			STORE(Doubles, out + out_stride + v * LANES) += s1[v];                                 \
+			STORE(Doubles, out + 2 * out_stride + v * LANES) += s2[v];                             \
+			STORE(Doubles, out + 3 * out_stride + v * LANES) += s3[v];                             \
+		}                                                                                          \
+	} while (0)
+
+TARGET static void
+NAME(tile_two)(const double *a, size_t a_step, size_t a_next, const double *b, size_t b_step,
+			   int summed, double *out, size_t out_stride)
+{
+	TILE(2);
+}
+
+TARGET static void
+NAME(tile_one)(const double *a, size_t a_step, size_t a_next, const double *b, size_t b_step,
+			   int summed, double *out, size_t out_stride)
+{
+	TILE(1);
+}
+
+TARGET static void
+NAME(row_of_tile)(const double *a, size_t a_step, const double *b, size_t b_step, int summed,
+				  double *out)
+{
+	Doubles sum = {0};
+
+	for (int t = 0; t < summed; t++)
+		sum += LOAD(Doubles, b + (size_t) t * b_step) * a[(size_t) t * a_step];
+	STORE(Doubles, out) += sum;
+}
+
+/* out[i][k] += sum over t of a[t a_step + i a_next] b[t b_step + k]. */
+TARGET static void
+NAME(product)(const double *a, size_t a_step, size_t a_next, const double *b, size_t b_step,
+			  int summed, int n_i, int n_out, double *out, size_t out_stride)
+{
+	int i = 0;
+
+	for (; i + 4 <= n_i; i += 4)
+	{
+		const double *ai = a + (size_t) i * a_next;
+		double *to = out + (size_t) i * out_stride;
+		int k = 0;
+
+		for (; k + 2 * LANES <= n_out; k += 2 * LANES)
+			NAME(tile_two)(ai, a_step, a_next, b + k, b_step, summed, to + k, out_stride);
+		for (; k < n_out; k += LANES)
+			NAME(tile_one)(ai, a_step, a_next, b + k, b_step, summed, to + k, out_stride);
+	}
+	for (; i < n_i; i++)
+		for (int k = 0; k < n_out; k += LANES)
+			NAME(row_of_tile)
+			(a + (size_t) i * a_next, a_step, b + k, b_step, summed,
+			 out + (size_t) i * out_stride + k);
+}
+
+TARGET static void
+NAME(multiply)(const double *x, size_t x_stride, const double *w, size_t w_stride, int n_rows,
+			   int n_inner, int n_out, double *out, size_t out_stride)
+{
+	NAME(product)(x, 1, x_stride, w, w_stride, n_inner, n_rows, n_out, out, out_stride);
+}
+
+TARGET static void
+NAME(multiply_transposed)(const double *x, size_t x_stride, const double *y, size_t y_stride,
+						  int n_rows, int n_inner, int n_out, double *out, size_t out_stride)
+{
+	NAME(product)(x, x_stride, 1, y, y_stride, n_rows, n_inner, n_out, out, out_stride);
+}
+
+TARGET static void
+NAME(distances)(const float *panel, const uint32_t *codes, int n_numbers, int n_codes,
+				const float *const *queries, const uint32_t *const *query_codes, float mismatch,
+				float *out)
+{
+	const float *q0 = queries[0], *q1 = queries[1], *q2 = queries[2], *q3 = queries[3];
+	Floats s0[HALF_PARTS] = {{0}}, s1[HALF_PARTS] = {{0}};
+	Floats s2[HALF_PARTS] = {{0}}, s3[HALF_PARTS] = {{0}};
+	Floats penalty = (Floats){0} + mismatch;
+
+	for (int j = 0; j < n_numbers; j++)
+		for (int p = 0; p < HALF_PARTS; p++)
+		{
+			Floats b = LOAD(Floats, panel + (size_t) j * AG_PANEL + p * 2 * LANES);
+			Floats d0 = b - q0[j], d1 = b - q1[j], d2 = b - q2[j], d3 = b - q3[j];
+
+			s0[p] += d0 * d0;
+			s1[p] += d1 * d1;
+			s2[p] += d2 * d2;
+			s3[p] += d3 * d3;
+		}
+	for (int s = 0; s < n_codes; s++)
+		for (int p = 0; p < HALF_PARTS; p++)
+		{
+			Codes b = LOAD(Codes, codes + (size_t) s * AG_PANEL + p * 2 * LANES);
+
+			s0[p] += (Floats) ((Codes) penalty & (Codes) (b != query_codes[0][s]));
+			s1[p] += (Floats) ((Codes) penalty & (Codes) (b != query_codes[1][s]));
+			s2[p] += (Floats) ((Codes) penalty & (Codes) (b != query_codes[2][s]));
+			s3[p] += (Floats) ((Codes) penalty & (Codes) (b != query_codes[3][s]));
+		}
+	for (int p = 0; p < HALF_PARTS; p++)
+	{
+		STORE(Floats, out + p * 2 * LANES) = s0[p];
+		STORE(Floats, out + AG_PANEL + p * 2 * LANES) = s1[p];
+		STORE(Floats, out + 2 * AG_PANEL + p * 2 * LANES) = s2[p];
+		STORE(Floats, out + 3 * AG_PANEL + p * 2 * LANES) = s3[p];
+	}
+}
+
+static const AgVectorOps NAME(ops) = {NAME_TEXT,      NAME(dot),      NAME(dot_float),
+									  NAME(add_rows), NAME(multiply), NAME(multiply_transposed),
+									  NAME(distances)};
+
+#undef TILE
+#undef LOAD
+#undef STORE
+#undef PARTS
+#undef HALF_PARTS
+#undef Doubles
+#undef Floats
+#undef Halves
+#undef Codes
+#undef NAME
+#undef GLUE
+#undef GLUE_
+#undef VARIANT
+#undef TARGET
+#undef LANES
+#undef NAME_TEXT

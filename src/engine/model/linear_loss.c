@@ -1,0 +1,265 @@
+/*
+ * linear_loss.c - the mean loss of a linear model and its gradient, in one pass over the rows.
+ *
+ * Rows are cut into a number of parts that depends on the data alone. A part is summed by one thread, a block of rows at a
+ * time: scores, loss and what the gradient gets are all done while the block is in the cache. Parts are added in their
+ * order.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "engine/base/maths.h"
+#include "engine/base/threads.h"
+#include "engine/model/linear_private.h"
+
+#define MAX_PARTS 32
+#define MIN_PART_ROWS 128
+#define MAX_PART_BYTES ((size_t) 256 << 20) /* of all gradients together */
+#define MAX_BLOCK_ROWS 64
+#define BLOCK_FLOATS 32768 /* of a block's numbers: 128 KB */
+#define ADD_CHUNK 4096
+
+int
+ag_linear_sum_parts(int64_t n_rows, size_t n_values)
+{
+	int64_t n = n_rows / MIN_PART_ROWS;
+	int64_t most = (int64_t) (MAX_PART_BYTES / (n_values * sizeof(double)));
+
+	most = most < 4 ? 4 : most > MAX_PARTS ? MAX_PARTS : most;
+	return n < 1 ? 1 : n > most ? (int) most : (int) n;
+}
+
+AgStatus
+ag_linear_sum_init(AgLinearProblem *problem)
+{
+	const AgContext *ctx = problem->ctx;
+	size_t stride = problem->matrix->stride;
+	int n_threads = ag_pool_size(ctx->pool);
+
+	problem->n_values = (stride + problem->n_columns + 2) * problem->n_padded;
+	problem->n_parts = ag_linear_sum_parts(problem->n_rows, problem->n_values);
+	problem->block_rows = (int) (stride > 0 ? BLOCK_FLOATS / stride : MAX_BLOCK_ROWS);
+	problem->block_rows = problem->block_rows < 4                ? 4
+						  : problem->block_rows > MAX_BLOCK_ROWS ? MAX_BLOCK_ROWS
+																 : problem->block_rows;
+	AG_TRY(ag_get(ctx, problem->n_values, (size_t) problem->n_parts * sizeof(double),
+				  &problem->parts));
+	AG_TRY(ag_get(ctx, (size_t) problem->n_parts, sizeof(double), &problem->losses));
+	AG_TRY(ag_get_zeroed(ctx, (size_t) n_threads, sizeof(double *), &problem->scratch));
+	for (int t = 0; t < n_threads && problem->link == AG_LINK_SOFTMAX; t++)
+		AG_TRY(ag_get(ctx, (size_t) problem->block_rows,
+					  (stride + problem->n_padded) * sizeof(double), &problem->scratch[t]));
+	return AG_OK;
+}
+
+void
+ag_linear_sum_free(AgLinearProblem *problem)
+{
+	AgMem *mem = problem->ctx->mem;
+	int n_threads = ag_pool_size(problem->ctx->pool);
+
+	for (int t = 0; problem->scratch != NULL && t < n_threads; t++)
+		ag_mem_free(mem, problem->scratch[t]);
+	ag_mem_free(mem, problem->scratch);
+	ag_mem_free(mem, problem->losses);
+	ag_mem_free(mem, problem->parts);
+}
+
+/* Loss of one row with one score; *slope gets its derivative. */
+static double
+row_loss(const AgLinearProblem *problem, int64_t i, double score, double *slope)
+{
+	double w = problem->weight != NULL ? problem->weight[i] : 1.0, e, margin;
+
+	if (problem->link == AG_LINK_IDENTITY)
+	{
+		*slope = w * (score - problem->target[i]);
+		return 0.5 * *slope * (score - problem->target[i]);
+	}
+	margin = problem->class_of[i] == 1 ? score : -score;
+	e = ag_exp(-fabs(score));
+	*slope = w * ((score >= 0.0 ? 1.0 : e) / (1.0 + e) - (double) problem->class_of[i]);
+	return w * (ag_ln(1.0 + e) + (margin < 0.0 ? -margin : 0.0));
+}
+
+/* Rows [begin, end) of the training rows where a model has one score. */
+static double
+block_single(const AgLinearProblem *problem, int64_t begin, int n, double *gradient)
+{
+	const AgDenseMatrix *matrix = problem->matrix;
+	const double *x = problem->x, *by_column = x + matrix->stride;
+	double intercept = x[ag_linear_intercept_at(problem)], loss = 0.0;
+	double slopes[MAX_BLOCK_ROWS], total = 0.0;
+	const float *numbers[MAX_BLOCK_ROWS];
+
+	for (int b = 0; b < n; b++)
+	{
+		size_t row = problem->rows[begin + b];
+		const uint32_t *slots = matrix->slots + row * matrix->n_slots;
+		double score = intercept;
+
+		numbers[b] = matrix->numbers + row * matrix->stride;
+		score += problem->ops->dot_float(numbers[b], x, matrix->stride);
+		for (uint32_t s = 0; s < matrix->n_slots; s++)
+			score += by_column[slots[s]];
+		loss += row_loss(problem, begin + b, score, &slopes[b]);
+		total += slopes[b];
+		for (uint32_t s = 0; s < matrix->n_slots; s++)
+			gradient[matrix->stride + slots[s]] += slopes[b];
+	}
+	problem->ops->add_rows(gradient, numbers, slopes, n, matrix->stride);
+	gradient[ag_linear_intercept_at(problem)] += total;
+	return loss;
+}
+
+/* Scores of a row become what its loss adds to the gradient of each score. Returns the loss. */
+static double
+softmax_slopes(const AgLinearProblem *problem, int64_t i, double *scores)
+{
+	double w = problem->weight != NULL ? problem->weight[i] : 1.0;
+	double greatest = scores[0], sum = 0.0, own = scores[problem->class_of[i]];
+	uint32_t n = problem->n_outputs;
+
+	for (uint32_t k = 1; k < n; k++)
+		greatest = scores[k] > greatest ? scores[k] : greatest;
+	for (uint32_t k = 0; k < n; k++)
+	{
+		scores[k] = ag_exp(scores[k] - greatest);
+		sum += scores[k];
+	}
+	for (uint32_t k = 0; k < n; k++)
+		scores[k] *= w / sum;
+	for (uint32_t k = n; k < problem->n_padded; k++)
+		scores[k] = 0.0;
+	scores[problem->class_of[i]] -= w;
+	return w * (ag_ln(sum) + greatest - own);
+}
+
+static void
+add_vector(double *to, const double *from, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++)
+		to[k] += from[k];
+}
+
+static double
+block_softmax(const AgLinearProblem *problem, int64_t begin, int n, double *gradient,
+			  double *scratch)
+{
+	const AgDenseMatrix *matrix = problem->matrix;
+	uint32_t padded = problem->n_padded;
+	size_t stride = matrix->stride;
+	const double *by_column = problem->x + stride * padded;
+	double *x = scratch, *scores = scratch + (size_t) problem->block_rows * stride, loss = 0.0;
+
+	for (int b = 0; b < n; b++)
+	{
+		size_t row = problem->rows[begin + b];
+		const float *numbers = matrix->numbers + row * stride;
+
+		memcpy(scores + (size_t) b * padded, problem->x + ag_linear_intercept_at(problem),
+			   padded * sizeof(double));
+		for (size_t j = 0; j < stride; j++)
+			x[(size_t) b * stride + j] = (double) numbers[j];
+	}
+	problem->ops->multiply(x, stride, problem->x, padded, n, (int) stride, (int) padded, scores,
+						   padded);
+	for (int b = 0; b < n; b++)
+	{
+		const uint32_t *slots = matrix->slots + (size_t) problem->rows[begin + b] * matrix->n_slots;
+		double *row_scores = scores + (size_t) b * padded;
+
+		for (uint32_t s = 0; s < matrix->n_slots; s++)
+			add_vector(row_scores, by_column + (size_t) slots[s] * padded, padded);
+		loss += softmax_slopes(problem, begin + b, row_scores);
+		for (uint32_t s = 0; s < matrix->n_slots; s++)
+			add_vector(gradient + (stride + slots[s]) * padded, row_scores, padded);
+		add_vector(gradient + ag_linear_intercept_at(problem), row_scores, padded);
+	}
+	problem->ops->multiply_transposed(x, stride, scores, padded, n, (int) stride, (int) padded,
+									  gradient, padded);
+	return loss;
+}
+
+static void
+sum_parts(void *arg, int64_t begin, int64_t end, int thread)
+{
+	AgLinearProblem *problem = arg;
+
+	for (int64_t p = begin; p < end; p++)
+	{
+		int64_t at = problem->n_rows * p / problem->n_parts;
+		int64_t behind = problem->n_rows * (p + 1) / problem->n_parts;
+		double *gradient = problem->parts + (size_t) p * problem->n_values;
+		double loss = 0.0;
+
+		memset(gradient, 0, problem->n_values * sizeof(double));
+		while (at < behind)
+		{
+			int n = behind - at < problem->block_rows ? (int) (behind - at) : problem->block_rows;
+
+			if (ag_cancelled(problem->ctx) || atomic_load(&problem->late))
+				return;
+			if (ag_out_of_time(problem->ctx))
+			{
+				atomic_store(&problem->late, true);
+				return;
+			}
+			loss += problem->link == AG_LINK_SOFTMAX
+						? block_softmax(problem, at, n, gradient, problem->scratch[thread])
+						: block_single(problem, at, n, gradient);
+			at += n;
+		}
+		problem->losses[p] = loss;
+	}
+}
+
+static void
+add_parts(void *arg, int64_t begin, int64_t end, int thread)
+{
+	const AgLinearProblem *problem = arg;
+	double *gradient = problem->gradient;
+	double inverse = 1.0 / (double) problem->n_rows;
+	size_t none_at = (problem->matrix->stride + problem->n_columns) * problem->n_padded;
+
+	(void) thread;
+	memcpy(gradient + begin, problem->parts + begin, (size_t) (end - begin) * sizeof(double));
+	for (int p = 1; p < problem->n_parts; p++)
+	{
+		const double *part = problem->parts + (size_t) p * problem->n_values;
+
+		for (int64_t i = begin; i < end; i++)
+			gradient[i] += part[i];
+	}
+	for (int64_t i = begin; i < end; i++)
+	{
+		gradient[i] *= inverse;
+		if ((size_t) i < none_at)
+			gradient[i] += problem->l2 * problem->x[i];
+		else if ((size_t) i < none_at + problem->n_padded)
+			gradient[i] = 0.0;
+	}
+}
+
+AgStatus
+ag_linear_sum(void *arg, const double *x, double *value, double *gradient)
+{
+	AgLinearProblem *problem = arg;
+	size_t n_penalised = (problem->matrix->stride + problem->n_columns) * problem->n_padded;
+	double loss = 0.0;
+
+	problem->x = x;
+	problem->gradient = gradient;
+	atomic_store(&problem->late, false);
+	ag_progress(problem->ctx, "linear model", -1.0);
+	ag_pool_run(problem->ctx->pool, problem->n_parts, 1, sum_parts, problem);
+	AG_TRY(ag_check_cancel(problem->ctx));
+	if (atomic_load(&problem->late))
+		return AG_ERR_TIME;
+	ag_pool_run(problem->ctx->pool, (int64_t) problem->n_values, ADD_CHUNK, add_parts, problem);
+	for (int p = 0; p < problem->n_parts; p++)
+		loss += problem->losses[p];
+	*value =
+		loss / (double) problem->n_rows + 0.5 * problem->l2 * problem->ops->dot(x, x, n_penalised);
+	return AG_OK;
+}

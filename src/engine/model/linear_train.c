@@ -1,0 +1,436 @@
+/*
+ * linear_train.c - training of the LR family: from rows and parameters to a model and its predictions.
+ */
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/maths.h"
+#include "engine/base/threads.h"
+#include "engine/model/lbfgs.h"
+#include "engine/model/linear_private.h"
+
+#define PREDICT_ROWS 64
+/* A squared loss is quadratic: it is cheap to come closer, and scikit-learn's is exact. */
+#define SQUARED_TOLERANCE 1e-2
+
+typedef struct Training
+{
+	const AgContext *ctx;
+	const AgDense *dense;
+	const AgDenseMatrix *matrix;
+	const AgTrainData *data;
+	const AgLinearParams *params;
+	AgLinearProblem problem;
+	double *class_weight; /* [n_classes] sums of the weights */
+	int32_t *place_of;    /* [n_classes] among the classes that have rows; -1: none has */
+	uint32_t n_present;
+	double centre, spread; /* of the target */
+	double *x, *diagonal, *l1;
+} Training;
+
+/* Weights to a mean of 1. They may be of any size, so they are first divided by the greatest. */
+static AgStatus
+take_weights(Training *t)
+{
+	const AgTrainData *data = t->data;
+	double greatest = 0.0, total = 0.0;
+
+	if (data->weight == NULL)
+		return AG_OK;
+	AG_TRY(ag_get(t->ctx, (size_t) data->n_train, sizeof(double), &t->problem.weight));
+	for (int64_t i = 0; i < data->n_train; i++)
+		greatest = fmax(greatest, data->weight[data->train_rows[i]]);
+	if (!(greatest > 0.0))
+		return ag_error_set(t->ctx->error, AG_ERR_DATA, "all training rows have a weight of 0");
+	for (int64_t i = 0; i < data->n_train; i++)
+	{
+		t->problem.weight[i] = fmax(data->weight[data->train_rows[i]] / greatest, 0.0);
+		total += t->problem.weight[i];
+	}
+	total /= (double) data->n_train;
+	for (int64_t i = 0; i < data->n_train; i++)
+		t->problem.weight[i] /= total;
+	return AG_OK;
+}
+
+static double
+weight_of(const Training *t, int64_t i)
+{
+	return t->problem.weight != NULL ? t->problem.weight[i] : 1.0;
+}
+
+/* The target to mean 0 and spread 1, by way of a power of two that keeps squares from overflowing. */
+static AgStatus
+take_target(Training *t)
+{
+	const AgTrainData *data = t->data;
+	int64_t n = data->n_train;
+	double greatest = 0.0, unit, mean = 0.0, square = 0.0, *target;
+	int e = 0;
+
+	AG_TRY(ag_get(t->ctx, (size_t) n, sizeof(double), &target));
+	t->problem.target = target;
+	for (int64_t i = 0; i < n; i++)
+		greatest = fmax(greatest, fabs(data->target[data->train_rows[i]]));
+	if (greatest > 0.0)
+		(void) frexp(greatest, &e);
+	e = e < -1000 ? -1000 : e > 1022 ? 1022 : e;
+	unit = ag_pow2i(-e);
+	for (int64_t i = 0; i < n; i++)
+	{
+		target[i] = data->target[data->train_rows[i]] * unit;
+		mean += weight_of(t, i) * target[i];
+	}
+	mean /= (double) n;
+	for (int64_t i = 0; i < n; i++)
+	{
+		target[i] -= mean;
+		square += weight_of(t, i) * target[i] * target[i];
+	}
+	square = sqrt(square / (double) n);
+	t->centre = mean / unit;
+	t->spread = square / unit;
+	for (int64_t i = 0; i < n; i++)
+		target[i] = square > 0.0 ? target[i] / square : 0.0;
+	return AG_OK;
+}
+
+/* Classes with rows get places 0, 1, ... */
+static AgStatus
+take_classes(Training *t)
+{
+	const AgTrainData *data = t->data;
+	int64_t n = data->n_train;
+
+	AG_TRY(ag_get(t->ctx, (size_t) n, sizeof(int32_t), &t->problem.class_of));
+	AG_TRY(ag_get_zeroed(t->ctx, (size_t) data->n_classes, sizeof(double), &t->class_weight));
+	AG_TRY(ag_get(t->ctx, (size_t) data->n_classes, sizeof(int32_t), &t->place_of));
+	for (int64_t i = 0; i < n; i++)
+		t->class_weight[data->class_of[data->train_rows[i]]] += weight_of(t, i);
+	for (int k = 0; k < data->n_classes; k++)
+		t->place_of[k] = t->class_weight[k] > 0.0 ? (int32_t) t->n_present++ : -1;
+	for (int64_t i = 0; i < n; i++)
+	{
+		int32_t place = t->place_of[data->class_of[data->train_rows[i]]];
+
+		t->problem.class_of[i] = place < 0 ? 0 : place; /* such a row weighs nothing */
+	}
+	return AG_OK;
+}
+
+static AgStatus
+set_up(Training *t)
+{
+	const AgTrainData *data = t->data;
+	AgLinearProblem *problem = &t->problem;
+	bool binary = data->n_classes == 2;
+	double n = (double) data->n_train, share;
+
+	if (data->problem == AG_PROBLEM_QUANTILE)
+		return ag_error_set(t->ctx->error, AG_ERR_UNSUPPORTED,
+							"linear models do not predict quantiles");
+	if (data->n_train < 1)
+		return ag_error_set(t->ctx->error, AG_ERR_DATA, "there are no training rows");
+	problem->ops = ag_vector_ops();
+	problem->matrix = t->matrix;
+	problem->rows = data->train_rows;
+	problem->n_rows = data->n_train;
+	problem->n_columns = t->dense->n_columns;
+	AG_TRY(take_weights(t));
+	if (data->problem == AG_PROBLEM_REGRESSION)
+		AG_TRY(take_target(t));
+	else
+		AG_TRY(take_classes(t));
+	problem->link = data->problem == AG_PROBLEM_REGRESSION ? AG_LINK_IDENTITY
+					: binary                               ? AG_LINK_SIGMOID
+														   : AG_LINK_SOFTMAX;
+	problem->n_outputs = problem->link == AG_LINK_SOFTMAX ? t->n_present : 1;
+	problem->n_padded =
+		problem->link == AG_LINK_SOFTMAX ? (problem->n_outputs + 7) / 8 * 8 : problem->n_outputs;
+	share = t->params->penalty == AG_PENALTY_L1            ? 1.0
+			: t->params->penalty == AG_PENALTY_ELASTIC_NET ? t->params->l1_ratio
+														   : 0.0;
+	problem->l2 = (1.0 - share) / (t->params->C * n);
+	problem->l1 = share / (t->params->C * n);
+	return AG_OK;
+}
+
+/* Intercepts that give each class its share (a class of no rows: half a row), beside coefficients of 0. */
+static double
+prior_of(const Training *t, int k)
+{
+	double w = t->class_weight[k];
+
+	return ag_ln((w > 0.0 ? w : 0.5) / (double) t->data->n_train);
+}
+
+/* Where the solver begins, and about how curved the function is there: the columns' numbers have a spread of 1. */
+static AgStatus
+begin(Training *t)
+{
+	AgLinearProblem *problem = &t->problem;
+	size_t stride = t->matrix->stride, n_terms = stride + problem->n_columns + 2;
+	uint32_t padded = problem->n_padded;
+	double *moment, n = (double) problem->n_rows;
+
+	AG_TRY(ag_get_zeroed(t->ctx, problem->n_values, sizeof(double), &t->x));
+	AG_TRY(ag_get(t->ctx, problem->n_values, sizeof(double), &t->diagonal));
+	if (problem->l1 > 0.0)
+		AG_TRY(ag_get_zeroed(t->ctx, problem->n_values, sizeof(double), &t->l1));
+	AG_TRY(ag_get_zeroed(t->ctx, n_terms, sizeof(double), &moment));
+	for (size_t j = 0; j < stride; j++)
+		moment[j] = 1.0;
+	for (int64_t i = 0; i < problem->n_rows; i++)
+		for (uint32_t s = 0; s < t->matrix->n_slots; s++)
+			moment[stride + t->matrix->slots[(size_t) problem->rows[i] * t->matrix->n_slots + s]] +=
+				weight_of(t, i) / n;
+	moment[n_terms - 1] = 1.0;
+	for (uint32_t k = 0; k < padded; k++)
+	{
+		double h = 1.0, q = 0.5;
+
+		for (int c = 0; problem->link != AG_LINK_IDENTITY && c < t->data->n_classes; c++)
+			if (t->place_of[c] == (problem->link == AG_LINK_SIGMOID ? 1 : (int32_t) k))
+			{
+				q = t->class_weight[c] / n;
+				t->x[ag_linear_intercept_at(problem) + k] = prior_of(t, c);
+				if (problem->link == AG_LINK_SIGMOID)
+					t->x[ag_linear_intercept_at(problem)] -= prior_of(t, 1 - c);
+			}
+		if (problem->link != AG_LINK_IDENTITY)
+			h = fmax(q * (1.0 - q), 1e-6);
+		for (size_t j = 0; j < n_terms; j++)
+		{
+			t->diagonal[j * padded + k] = fmax(moment[j] * h + problem->l2, 1e-9);
+			if (t->l1 != NULL && j < n_terms - 2 && k < problem->n_outputs)
+				t->l1[j * padded + k] = problem->l1;
+		}
+	}
+	ag_mem_free(t->ctx->mem, moment);
+	return AG_OK;
+}
+
+static AgStatus
+minimise(Training *t, AgLinearResult *result)
+{
+	AgLinearProblem *problem = &t->problem;
+	AgMinimum minimum = {.n = problem->n_values,
+						 .x = t->x,
+						 .objective = ag_linear_sum,
+						 .arg = problem,
+						 .diagonal = t->diagonal,
+						 .l1 = t->l1,
+						 .max_iter = t->params->max_iter,
+						 .tolerance = t->params->tol};
+
+	if (problem->link == AG_LINK_IDENTITY)
+		minimum.tolerance *= SQUARED_TOLERANCE;
+	if (ag_linear_gram_fits(problem))
+	{
+		AgStatus status =
+			ag_linear_gram_solve(problem, minimum.max_iter, minimum.tolerance, t->x,
+								 &result->n_iter, &result->converged, &result->stopped_by_time);
+
+		if (status == AG_ERR_TIME)
+			result->stopped_by_time = true;
+		return status == AG_ERR_TIME ? AG_OK : status;
+	}
+	AG_TRY(ag_minimise(t->ctx, &minimum));
+	result->n_iter = minimum.n_iter;
+	result->converged = minimum.converged;
+	result->stopped_by_time = minimum.stopped_by_time;
+	result->objective = minimum.value;
+	return AG_OK;
+}
+
+static void
+describe(const Training *t, AgLinearResult *result)
+{
+	if (result->stopped_by_time)
+		snprintf(result->note, sizeof result->note,
+				 "stopped by the time limit after %d iterations, before it had converged",
+				 result->n_iter);
+	else if (!result->converged && result->n_iter >= t->params->max_iter)
+		snprintf(result->note, sizeof result->note,
+				 "did not converge within max_iter = %d iterations", t->params->max_iter);
+	else if (!result->converged)
+		snprintf(result->note, sizeof result->note,
+				 "did not converge: after %d iterations no step lowered the loss", result->n_iter);
+}
+
+/* The scores' parameters, without padding and with all classes. */
+static void
+fill_model(const Training *t, double *intercepts, double *coefficients, uint32_t n_outputs)
+{
+	const AgLinearProblem *problem = &t->problem;
+	uint32_t n_numbers = t->dense->n_numbers, padded = problem->n_padded;
+	uint32_t n_terms = n_numbers + t->dense->n_columns;
+	const double *from_intercepts = t->x + ag_linear_intercept_at(problem);
+	double least = INFINITY, least_prior = INFINITY;
+
+	for (int c = 0; problem->link == AG_LINK_SOFTMAX && c < t->data->n_classes; c++)
+		if (t->place_of[c] >= 0)
+		{
+			least = fmin(least, from_intercepts[t->place_of[c]]);
+			least_prior = fmin(least_prior, prior_of(t, c));
+		}
+	for (uint32_t k = 0; k < n_outputs; k++)
+	{
+		int32_t place = problem->link == AG_LINK_SOFTMAX ? t->place_of[k] : 0;
+
+		if (place < 0) /* as much rarer than the rarest as half a row is */
+		{
+			intercepts[k] = least + fmin(prior_of(t, (int) k) - least_prior, 0.0);
+			continue;
+		}
+		intercepts[k] = from_intercepts[place];
+		for (uint32_t j = 0; j < n_terms; j++)
+		{
+			size_t at = j < n_numbers ? j : t->matrix->stride + (j - n_numbers);
+
+			coefficients[(size_t) j * n_outputs + k] = t->x[at * padded + (uint32_t) place];
+		}
+	}
+}
+
+static AgStatus
+make_model(const Training *t, AgLinear **linear)
+{
+	uint32_t n_outputs = t->problem.link == AG_LINK_SOFTMAX ? (uint32_t) t->data->n_classes : 1;
+	uint32_t n_terms = t->dense->n_numbers + t->dense->n_columns;
+	double *intercepts = NULL, *coefficients = NULL;
+	AgArena arena;
+	AgLinear *made;
+
+	ag_arena_init(&arena, t->ctx->mem);
+	made = ag_arena_alloc(&arena, 1, sizeof *made);
+	if (made != NULL)
+		intercepts = ag_arena_alloc(&arena, n_outputs, sizeof *intercepts);
+	if (intercepts != NULL)
+		coefficients = ag_arena_alloc(&arena, n_terms, n_outputs * sizeof *coefficients);
+	if (coefficients == NULL)
+	{
+		ag_arena_free(&arena);
+		return ag_mem_error(t->ctx->mem, (size_t) n_terms * n_outputs * sizeof *coefficients,
+							t->ctx->error);
+	}
+	fill_model(t, intercepts, coefficients, n_outputs);
+	made->arena = arena;
+	made->n_outputs = n_outputs;
+	made->n_terms = n_terms;
+	made->link = (uint32_t) t->problem.link;
+	made->centre = t->centre;
+	made->spread = t->spread;
+	made->intercepts = intercepts;
+	made->coefficients = coefficients;
+	made->dense = t->dense;
+	*linear = made;
+	return AG_OK;
+}
+
+typedef struct Prediction
+{
+	const Training *t;
+	const AgLinear *linear;
+	double *proba;
+	size_t n_out;
+} Prediction;
+
+static void
+predict_rows(void *arg, int64_t begin, int64_t end, int thread)
+{
+	const Prediction *prediction = arg;
+	const AgDenseMatrix *matrix = prediction->t->matrix;
+
+	(void) thread;
+	if (ag_cancelled(prediction->t->ctx))
+		return;
+	for (int64_t i = begin; i < end; i++)
+	{
+		size_t row = prediction->t->data->valid_rows[i];
+
+		ag_linear_run_encoded(prediction->linear, matrix->numbers + row * matrix->stride,
+							  matrix->slots + row * matrix->n_slots,
+							  prediction->proba + (size_t) i * prediction->n_out);
+	}
+}
+
+static AgStatus
+predict(const Training *t, AgLinearResult *result)
+{
+	Prediction prediction = {t, result->model, NULL, ag_linear_n_out(result->model)};
+
+	AG_TRY(ag_get(t->ctx, (size_t) t->data->n_valid, prediction.n_out * sizeof(double),
+				  &result->valid_proba));
+	prediction.proba = result->valid_proba;
+	ag_pool_run(t->ctx->pool, t->data->n_valid, PREDICT_ROWS, predict_rows, &prediction);
+	return ag_check_cancel(t->ctx);
+}
+
+AgStatus
+ag_linear_train(const AgContext *ctx, const AgDense *dense, const AgDenseMatrix *matrix,
+				const AgTrainData *data, const AgLinearParams *params, AgLinearResult *result)
+{
+	Training t = {.ctx = ctx, .dense = dense, .matrix = matrix, .data = data, .params = params};
+	AgStatus status;
+
+	memset(result, 0, sizeof *result);
+	t.problem.ctx = ctx;
+	AG_GO(set_up(&t));
+	AG_GO(ag_linear_sum_init(&t.problem));
+	AG_GO(begin(&t));
+	if (t.problem.link != AG_LINK_IDENTITY && t.n_present < 2)
+		result->converged = true; /* one class: its prior says all */
+	else
+		AG_GO(minimise(&t, result));
+	describe(&t, result);
+	AG_GO(make_model(&t, &result->model));
+	AG_GO(predict(&t, result));
+done:
+	ag_linear_sum_free(&t.problem);
+	ag_mem_free(ctx->mem, t.problem.target);
+	ag_mem_free(ctx->mem, t.problem.class_of);
+	ag_mem_free(ctx->mem, t.problem.weight);
+	ag_mem_free(ctx->mem, t.class_weight);
+	ag_mem_free(ctx->mem, t.place_of);
+	ag_mem_free(ctx->mem, t.x);
+	ag_mem_free(ctx->mem, t.diagonal);
+	ag_mem_free(ctx->mem, t.l1);
+	if (status != AG_OK)
+		ag_linear_result_free(ctx, result);
+	return status;
+}
+
+void
+ag_linear_result_free(const AgContext *ctx, AgLinearResult *result)
+{
+	ag_linear_free(result->model);
+	ag_mem_free(ctx->mem, result->valid_proba);
+	result->model = NULL;
+	result->valid_proba = NULL;
+}
+
+int64_t
+ag_linear_memory(const AgDense *dense, const AgTrainData *data)
+{
+	size_t padded = data->problem == AG_PROBLEM_REGRESSION || data->n_classes <= 2
+						? 1
+						: ((size_t) data->n_classes + 7) / 8 * 8;
+	size_t stride = ((size_t) dense->n_numbers + 15) / 16 * 16;
+	size_t n_values = (stride + dense->n_columns + 2) * padded;
+	int n_parts = ag_linear_sum_parts(data->n_train, n_values);
+	size_t n_out = data->n_classes > 1 ? (size_t) data->n_classes : 1;
+	double bytes = 8.0 * (double) n_values * (n_parts + 30.0);
+
+	if (data->problem == AG_PROBLEM_REGRESSION && stride + dense->n_columns <= 1024)
+	{
+		int n = ag_linear_gram_parts(n_parts, (int64_t) (stride + dense->n_columns));
+		double size = (double) stride + dense->n_columns + 10.0;
+
+		bytes += 8.0 * size * size * (n + 1.0);
+	}
+	bytes += 24.0 * (double) data->n_train + 8.0 * (double) n_out * (double) data->n_valid + 1e6;
+	return bytes < 9e18 ? (int64_t) bytes : INT64_MAX;
+}

@@ -1,0 +1,161 @@
+/* vector.c - every variant of the inner loops against a plain telling of them, to the bit. */
+#include "unit/unit.h"
+
+#include "engine/base/rng.h"
+#include "engine/base/vector.h"
+
+#define N 203
+
+static double a[N * 64], b[N * 64];
+static float af[N * 64];
+
+static void
+fill(void)
+{
+	for (uint64_t i = 0; i < N * 64; i++)
+	{
+		a[i] = ag_random_unit(1, i) * 4.0 - 2.0;
+		b[i] = ag_random_unit(2, i) * 1e3 - 5e2;
+		af[i] = (float) a[i];
+	}
+}
+
+static double
+plain_dot(const double *x, const double *y, size_t n)
+{
+	double s[8] = {0};
+
+	for (size_t i = 0; i < n; i++)
+		s[i % 8] += x[i] * y[i];
+	return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+}
+
+static void
+check_dots(const AgVectorOps *ops)
+{
+	for (size_t n = 0; n < 40; n++)
+	{
+		double x[40];
+
+		for (size_t i = 0; i < n; i++)
+			x[i] = (double) af[i + 1];
+		AG_CHECK(ops->dot(a + 3, b + 1, n) == plain_dot(a + 3, b + 1, n));
+		AG_CHECK(ops->dot_float(af + 1, b + 1, n) == plain_dot(x, b + 1, n));
+	}
+}
+
+static void
+check_add_rows(const AgVectorOps *ops)
+{
+	const float *rows[11];
+	double sums[64], expected[64];
+
+	for (int r = 0; r < 11; r++)
+		rows[r] = af + r * 70 + 1;
+	for (int n_rows = 0; n_rows <= 11; n_rows++)
+		for (size_t n = 0; n < 37; n++)
+		{
+			for (size_t i = 0; i < 64; i++)
+				sums[i] = expected[i] = a[i];
+			for (int r = 0; r < n_rows; r++)
+				for (size_t i = 0; i < n; i++)
+					expected[i] += (double) rows[r][i] * b[r];
+			ops->add_rows(sums, rows, b, n_rows, n);
+			AG_CHECK(memcmp(sums, expected, sizeof sums) == 0);
+		}
+}
+
+static void
+check_products(const AgVectorOps *ops)
+{
+	static double out[16 * 48], expected[16 * 48];
+
+	for (int n_rows = 0; n_rows <= 9; n_rows++)
+		for (int n_inner = 0; n_inner <= 9; n_inner++)
+			for (int n_out = 8; n_out <= 40; n_out += 8)
+			{
+				memcpy(out, a, sizeof out);
+				memcpy(expected, a, sizeof out);
+				for (int r = 0; r < n_rows; r++)
+					for (int k = 0; k < n_out; k++)
+					{
+						double sum = 0.0;
+
+						for (int j = 0; j < n_inner; j++)
+							sum += a[r * 13 + j] * b[j * 41 + k];
+						expected[r * 48 + k] += sum;
+					}
+				ops->multiply(a, 13, b, 41, n_rows, n_inner, n_out, out, 48);
+				AG_CHECK(memcmp(out, expected, sizeof out) == 0);
+				memcpy(out, a, sizeof out);
+				memcpy(expected, a, sizeof out);
+				for (int j = 0; j < n_inner; j++)
+					for (int k = 0; k < n_out; k++)
+					{
+						double sum = 0.0;
+
+						for (int r = 0; r < n_rows; r++)
+							sum += a[r * 13 + j] * b[r * 41 + k];
+						expected[j * 48 + k] += sum;
+					}
+				ops->multiply_transposed(a, 13, b, 41, n_rows, n_inner, n_out, out, 48);
+				AG_CHECK(memcmp(out, expected, sizeof out) == 0);
+			}
+}
+
+static void
+check_distances(const AgVectorOps *ops)
+{
+	uint32_t codes[5 * AG_PANEL], query_codes[AG_QUERIES][5];
+	const float *queries[AG_QUERIES];
+	const uint32_t *coded[AG_QUERIES];
+	float out[AG_QUERIES * AG_PANEL];
+
+	for (uint64_t i = 0; i < 5 * AG_PANEL; i++)
+		codes[i] = ag_random_below(5, i, 3);
+	for (int q = 0; q < AG_QUERIES; q++)
+	{
+		queries[q] = af + 500 + 31 * q;
+		coded[q] = query_codes[q];
+		for (int s = 0; s < 5; s++)
+			query_codes[q][s] = (uint32_t) (q + s) % 3;
+	}
+	for (int n_numbers = 0; n_numbers < 20; n_numbers++)
+		for (int n_codes = 0; n_codes <= 5; n_codes++)
+		{
+			ops->distances(af, codes, n_numbers, n_codes, queries, coded, 1.25f, out);
+			for (int q = 0; q < AG_QUERIES; q++)
+				for (int lane = 0; lane < AG_PANEL; lane++)
+				{
+					float sum = 0.0f;
+
+					for (int j = 0; j < n_numbers; j++)
+					{
+						float d = af[j * AG_PANEL + lane] - queries[q][j];
+
+						sum += d * d;
+					}
+					for (int s = 0; s < n_codes; s++)
+						sum += codes[s * AG_PANEL + lane] != query_codes[q][s] ? 1.25f : 0.0f;
+					AG_CHECK(out[q * AG_PANEL + lane] == sum);
+				}
+		}
+}
+
+int
+main(void)
+{
+	const AgVectorOps *variants[3];
+	int n = ag_vector_variants(variants);
+
+	fill();
+	AG_CHECK(n >= 1 && ag_vector_ops() == variants[n - 1]);
+	for (int v = 0; v < n; v++)
+	{
+		check_dots(variants[v]);
+		check_add_rows(variants[v]);
+		check_products(variants[v]);
+		check_distances(variants[v]);
+	}
+	return ag_unit_done("vector");
+}
