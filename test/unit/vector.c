@@ -109,7 +109,7 @@ check_distances(const AgVectorOps *ops)
 	uint32_t codes[5 * AG_PANEL], query_codes[AG_QUERIES][5];
 	const float *queries[AG_QUERIES];
 	const uint32_t *coded[AG_QUERIES];
-	float out[AG_QUERIES * AG_PANEL];
+	float out[AG_QUERIES * AG_PANEL], one[AG_PANEL];
 
 	for (uint64_t i = 0; i < 5 * AG_PANEL; i++)
 		codes[i] = ag_random_below(5, i, 3);
@@ -139,6 +139,8 @@ check_distances(const AgVectorOps *ops)
 						sum += codes[s * AG_PANEL + lane] != query_codes[q][s] ? 1.25f : 0.0f;
 					AG_CHECK(out[q * AG_PANEL + lane] == sum);
 				}
+			ops->distances_one(af, codes, n_numbers, n_codes, queries + 2, coded + 2, 1.25f, one);
+			AG_CHECK(memcmp(one, out + 2 * AG_PANEL, sizeof one) == 0);
 		}
 }
 

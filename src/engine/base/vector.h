@@ -37,12 +37,15 @@ typedef struct AgVectorOps
 								int n_rows, int n_inner, int n_out, double *out, size_t out_stride);
 
 	/*
-	 * Squared distances from AG_QUERIES queries to the AG_PANEL rows of a panel: numbers are panel[j][lane],
-	 * codes[s][lane]; a code that differs adds mismatch. out[query][lane].
+	 * Squared distances from one query, or AG_QUERIES of them, to the AG_PANEL rows of a panel: numbers are panel[j][lane],
+	 * codes[s][lane]; a code that differs adds mismatch. out[query][lane], the same for a query whichever way it comes.
 	 */
 	void (*distances)(const float *panel, const uint32_t *codes, int n_numbers, int n_codes,
 					  const float *const *queries, const uint32_t *const *query_codes,
 					  float mismatch, float *out);
+	void (*distances_one)(const float *panel, const uint32_t *codes, int n_numbers, int n_codes,
+						  const float *const *queries, const uint32_t *const *query_codes,
+						  float mismatch, float *out);
 } AgVectorOps;
 
 /* The fastest table that this machine runs. */

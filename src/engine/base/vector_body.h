@@ -181,8 +181,7 @@ NAME(product)(const double *a, size_t a_step, size_t a_next, const double *b, si
 	for (; i < n_i; i++)
 		for (int k = 0; k < n_out; k += LANES)
 			NAME(row_of_tile)
-			(a + (size_t) i * a_next, a_step, b + k, b_step, summed,
-			 out + (size_t) i * out_stride + k);
+	(a + (size_t) i * a_next, a_step, b + k, b_step, summed, out + (size_t) i * out_stride + k);
 }
 
 TARGET static void
@@ -199,49 +198,61 @@ NAME(multiply_transposed)(const double *x, size_t x_stride, const double *y, siz
 	NAME(product)(x, x_stride, 1, y, y_stride, n_rows, n_inner, n_out, out, out_stride);
 }
 
-TARGET static void
-NAME(distances)(const float *panel, const uint32_t *codes, int n_numbers, int n_codes,
-				const float *const *queries, const uint32_t *const *query_codes, float mismatch,
-				float *out)
+/* n_queries is known where this is inlined, and so its sums live in registers. */
+TARGET static inline __attribute__((always_inline)) void
+NAME(measure)(int n_queries, const float *panel, const uint32_t *codes, int n_numbers, int n_codes,
+			  const float *const *queries, const uint32_t *const *query_codes, float mismatch,
+			  float *out)
 {
-	const float *q0 = queries[0], *q1 = queries[1], *q2 = queries[2], *q3 = queries[3];
-	Floats s0[HALF_PARTS] = {{0}}, s1[HALF_PARTS] = {{0}};
-	Floats s2[HALF_PARTS] = {{0}}, s3[HALF_PARTS] = {{0}};
+	Floats sums[AG_QUERIES][HALF_PARTS] = {{{0}}};
 	Floats penalty = (Floats){0} + mismatch;
 
 	for (int j = 0; j < n_numbers; j++)
 		for (int p = 0; p < HALF_PARTS; p++)
 		{
 			Floats b = LOAD(Floats, panel + (size_t) j * AG_PANEL + p * 2 * LANES);
-			Floats d0 = b - q0[j], d1 = b - q1[j], d2 = b - q2[j], d3 = b - q3[j];
 
-			s0[p] += d0 * d0;
-			s1[p] += d1 * d1;
-			s2[p] += d2 * d2;
-			s3[p] += d3 * d3;
+			for (int q = 0; q < n_queries; q++)
+			{
+				Floats d = b - queries[q][j];
+
+				sums[q][p] += d * d;
+			}
 		}
 	for (int s = 0; s < n_codes; s++)
 		for (int p = 0; p < HALF_PARTS; p++)
 		{
 			Codes b = LOAD(Codes, codes + (size_t) s * AG_PANEL + p * 2 * LANES);
 
-			s0[p] += (Floats) ((Codes) penalty & (Codes) (b != query_codes[0][s]));
-			s1[p] += (Floats) ((Codes) penalty & (Codes) (b != query_codes[1][s]));
-			s2[p] += (Floats) ((Codes) penalty & (Codes) (b != query_codes[2][s]));
-			s3[p] += (Floats) ((Codes) penalty & (Codes) (b != query_codes[3][s]));
+			for (int q = 0; q < n_queries; q++)
+				sums[q][p] += (Floats) ((Codes) penalty & (Codes) (b != query_codes[q][s]));
 		}
-	for (int p = 0; p < HALF_PARTS; p++)
-	{
-		STORE(Floats, out + p * 2 * LANES) = s0[p];
-		STORE(Floats, out + AG_PANEL + p * 2 * LANES) = s1[p];
-		STORE(Floats, out + 2 * AG_PANEL + p * 2 * LANES) = s2[p];
-		STORE(Floats, out + 3 * AG_PANEL + p * 2 * LANES) = s3[p];
-	}
+	for (int q = 0; q < n_queries; q++)
+		for (int p = 0; p < HALF_PARTS; p++)
+			STORE(Floats, out + q * AG_PANEL + p * 2 * LANES) = sums[q][p];
 }
 
-static const AgVectorOps NAME(ops) = {NAME_TEXT,      NAME(dot),      NAME(dot_float),
-									  NAME(add_rows), NAME(multiply), NAME(multiply_transposed),
-									  NAME(distances)};
+TARGET static void
+NAME(distances)(const float *panel, const uint32_t *codes, int n_numbers, int n_codes,
+				const float *const *queries, const uint32_t *const *query_codes, float mismatch,
+				float *out)
+{
+	NAME(measure)
+	(AG_QUERIES, panel, codes, n_numbers, n_codes, queries, query_codes, mismatch, out);
+}
+
+TARGET static void
+NAME(distances_one)(const float *panel, const uint32_t *codes, int n_numbers, int n_codes,
+					const float *const *queries, const uint32_t *const *query_codes, float mismatch,
+					float *out)
+{
+	NAME(measure)(1, panel, codes, n_numbers, n_codes, queries, query_codes, mismatch, out);
+}
+
+static const AgVectorOps NAME(ops) = {NAME_TEXT,       NAME(dot),
+									  NAME(dot_float), NAME(add_rows),
+									  NAME(multiply),  NAME(multiply_transposed),
+									  NAME(distances), NAME(distances_one)};
 
 #undef TILE
 #undef LOAD
