@@ -4,12 +4,20 @@
  *   VARIANT    suffix of the functions' names
  *   TARGET     attribute that lets the compiler use the variant's instructions
  *   LANES      doubles in a register: 2, 4 or 8
+ *   NAME_TEXT  the table's name
  *
- * No header guard: it is meant to be read several times.
+ * All but what is guarded is meant to be read several times.
  */
+#ifndef AG_VECTOR_BODY_H
+#define AG_VECTOR_BODY_H
+
 #define GLUE_(a, b) a##_##b
 #define GLUE(a, b) GLUE_(a, b)
 #define NAME(noun) GLUE(noun, VARIANT)
+#define LOAD(type, from) (*(const type *) (const void *) (from))
+#define STORE(type, to) (*(type *) (void *) (to))
+
+#endif
 
 #define Doubles NAME(Doubles)
 #define Floats NAME(Floats)
@@ -24,8 +32,6 @@ typedef uint32_t Codes __attribute__((vector_size(8 * LANES), aligned(4), may_al
 
 #define PARTS (8 / LANES)      /* registers of eight doubles */
 #define HALF_PARTS (8 / LANES) /* registers of a panel's sixteen floats */
-#define LOAD(type, from) (*(const type *) (const void *) (from))
-#define STORE(type, to) (*(type *) (void *) (to))
 
 /* The last i % 8 pairs, and the order in which lanes are added. */
 TARGET static inline double
@@ -255,17 +261,12 @@ static const AgVectorOps NAME(ops) = {NAME_TEXT,       NAME(dot),
 									  NAME(distances), NAME(distances_one)};
 
 #undef TILE
-#undef LOAD
-#undef STORE
 #undef PARTS
 #undef HALF_PARTS
 #undef Doubles
 #undef Floats
 #undef Halves
 #undef Codes
-#undef NAME
-#undef GLUE
-#undef GLUE_
 #undef VARIANT
 #undef TARGET
 #undef LANES
