@@ -11,6 +11,8 @@
 #include "pg/catalog.h"
 #include "pg/compat.h"
 
+#define MAX_NAMES 8 /* models that one place keeps at hand: ag_predict('price_' || region, t) */
+
 /*
  * Two snapshots of one backend with the same bounds, counts and command see the same rows: xmax tells which transactions had
  * started, the count how many of them run still, and the completion count moves at every end of a (sub)transaction.
@@ -72,33 +74,62 @@ find_model(AgCall *call, Oid role)
 		take_model(call, &id, member);
 }
 
-AgCall *
-ag_call_get(AgCall **slot, MemoryContext home, const char *name, int n_bytes, Oid role)
+static bool
+is_called(const AgCall *call, const char *name, int n_bytes)
 {
-	AgCall *call = *slot;
-	struct AgCallSeen now;
+	return strlen(call->name) == (size_t) n_bytes && memcmp(call->name, name, n_bytes) == 0;
+}
 
-	if (!OidIsValid(role))
-		role = GetUserId();
+/* Gives the call another name; its old model goes. */
+static void
+rename_call(AgCall *call, const char *name, int n_bytes)
+{
+	char *copy = MemoryContextAlloc(call->home, n_bytes + 1);
+
+	memcpy(copy, name, n_bytes);
+	copy[n_bytes] = '\0';
+	forget_model(call);
+	call->seen.valid = false;
+	if (call->name != NULL)
+		pfree(call->name);
+	call->name = copy;
+}
+
+/* The call of that name, moved to the front of the list; the one used least recently gives way when there are too many. */
+static AgCall *
+find_call(AgCall **first, MemoryContext home, const char *name, int n_bytes)
+{
+	AgCall **at = first;
+	AgCall *call;
+	int n = 0;
+
+	if (*first != NULL && is_called(*first, name, n_bytes))
+		return *first;
+	while (*at != NULL && !is_called(*at, name, n_bytes) && ++n < MAX_NAMES)
+		at = &(*at)->next;
+	call = *at;
 	if (call == NULL)
 	{
 		call = MemoryContextAllocZero(home, sizeof(AgCall));
 		call->home = home;
-		*slot = call;
 	}
-	if (call->name == NULL || strlen(call->name) != (size_t) n_bytes ||
-		memcmp(call->name, name, n_bytes) != 0)
-	{
-		char *copy = MemoryContextAlloc(call->home, n_bytes + 1);
+	if (call->name == NULL || !is_called(call, name, n_bytes))
+		rename_call(call, name, n_bytes);
+	if (*at == call)
+		*at = call->next;
+	call->next = *first;
+	*first = call;
+	return call;
+}
 
-		memcpy(copy, name, n_bytes);
-		copy[n_bytes] = '\0';
-		forget_model(call);
-		call->seen.valid = false;
-		if (call->name != NULL)
-			pfree(call->name);
-		call->name = copy;
-	}
+AgCall *
+ag_call_get(AgCall **first, MemoryContext home, const char *name, int n_bytes, Oid role)
+{
+	AgCall *call = find_call(first, home, name, n_bytes);
+	struct AgCallSeen now;
+
+	if (!OidIsValid(role))
+		role = GetUserId();
 	look(&now, role);
 	if (!call->seen.valid || memcmp(&now, &call->seen, sizeof(now)) != 0)
 	{

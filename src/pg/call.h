@@ -12,6 +12,7 @@
 /* Kept in or under fn_extra, which may outlive statements, transactions and SET ROLE. */
 typedef struct AgCall
 {
+	struct AgCall *next; /* other models that the same place has predicted with */
 	MemoryContext home;
 	MemoryContext context; /* what belongs to the model at hand */
 	char *name;            /* as given: "churn@3/GBM" */
@@ -33,11 +34,11 @@ typedef struct AgCall
 } AgCall;
 
 /*
- * The call in *slot (made in home when NULL), ready to predict with the model of that name (n bytes, not NUL-terminated): its
- * version and the right of role (InvalidOid: the current user) are looked up again whenever the snapshot, the command or the
- * role is another one than at the last row.
+ * A place's call for the model of that name (n bytes, not NUL-terminated), ready to predict. *first is NULL before the first
+ * one, which is made in home. Version and right of role (InvalidOid: the current user) are looked up again whenever the
+ * snapshot, the command or the role is another one than at the model's last row.
  */
-extern AgCall *ag_call_get(AgCall **slot, MemoryContext home, const char *name, int n_bytes,
+extern AgCall *ag_call_get(AgCall **first, MemoryContext home, const char *name, int n_bytes,
 						   Oid role);
 
 /* How a row is given. */

@@ -39,7 +39,8 @@ typedef struct Receiver
 	AgRowMap *map;
 	AgConverter *label;
 	LabelForm label_form;
-	int label_column; /* in the rows, from 0 */
+	int label_column;         /* in the rows, from 0 */
+	int *by_name, *by_number; /* the classes in these orders */
 	const char *label_name;
 	int64 capacity;
 	MemoryContext home;
@@ -75,30 +76,96 @@ label_init(Receiver *receiver, Oid type)
 }
 
 static int
-class_by_number(const AgModel *model, double number)
+compare_texts(const char *a, uint32 n_a, const char *b, uint32 n_b)
 {
+	int order = memcmp(a, b, Min(n_a, n_b));
+
+	return order != 0 ? order : (n_a > n_b) - (n_a < n_b);
+}
+
+static int
+compare_names(const void *left, const void *right, void *arg)
+{
+	const AgClass *classes = arg;
+	const AgClass *a = &classes[*(const int *) left];
+	const AgClass *b = &classes[*(const int *) right];
+
+	return compare_texts(a->name, a->n_bytes, b->name, b->n_bytes);
+}
+
+/* NaN (a text's number) last. */
+static int
+compare_numbers(const void *left, const void *right, void *arg)
+{
+	const AgClass *classes = arg;
+	double a = classes[*(const int *) left].number;
+	double b = classes[*(const int *) right].number;
+
+	if (isnan(a) || isnan(b))
+		return isnan(a) - isnan(b);
+	return (a > b) - (a < b);
+}
+
+/* There may be 10,000 classes, and they are looked up for each row. */
+static int *
+sorted_classes(const AgModel *model, int (*compare)(const void *, const void *, void *))
+{
+	int *order = palloc(sizeof(int) * Max(model->n_classes, 1));
+
 	for (int i = 0; i < model->n_classes; i++)
-		if (model->classes[i].number == number)
-			return i;
+		order[i] = i;
+	qsort_arg(order, model->n_classes, sizeof(int), compare, (void *) model->classes);
+	return order;
+}
+
+static int
+class_by_number(const Receiver *receiver, double number)
+{
+	const AgModel *model = receiver->evaluation->model;
+	int low = 0, high = model->n_classes;
+
+	while (low < high)
+	{
+		int middle = low + (high - low) / 2;
+		double here = model->classes[receiver->by_number[middle]].number;
+
+		if (here == number)
+			return receiver->by_number[middle];
+		if (here < number)
+			low = middle + 1;
+		else /* NaN too */
+			high = middle;
+	}
 	return -1;
 }
 
 /* By its name; a text that is a number may also stand for a number's class ('1.0' for 1). */
 static int
-class_by_text(const AgModel *model, const char *text, uint32 n_bytes)
+class_by_text(const Receiver *receiver, const char *text, uint32 n_bytes)
 {
+	const AgModel *model = receiver->evaluation->model;
+	int low = 0, high = model->n_classes;
 	char *copy, *end;
 	double number;
 
-	for (int i = 0; i < model->n_classes; i++)
-		if (model->classes[i].n_bytes == n_bytes &&
-			memcmp(model->classes[i].name, text, n_bytes) == 0)
-			return i;
+	while (low < high)
+	{
+		int middle = low + (high - low) / 2;
+		const AgClass *here = &model->classes[receiver->by_name[middle]];
+		int order = compare_texts(text, n_bytes, here->name, here->n_bytes);
+
+		if (order == 0)
+			return receiver->by_name[middle];
+		if (order > 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
 	if (model->label_type == AG_TYPE_TEXT || n_bytes == 0)
 		return -1;
 	copy = pnstrdup(text, n_bytes);
 	number = strtod(copy, &end);
-	return *end == '\0' ? class_by_number(model, number) : -1;
+	return *end == '\0' ? class_by_number(receiver, number) : -1;
 }
 
 static void
@@ -124,19 +191,18 @@ note_unknown(Receiver *receiver, const AgValue *value)
 static int32
 class_of(Receiver *receiver, const AgValue *value)
 {
-	const AgModel *model = receiver->evaluation->model;
 	int class = -1;
 
 	switch (receiver->label_form)
 	{
 		case LABEL_NUMBER:
-			class = class_by_number(model, value->v.f64);
+			class = class_by_number(receiver, value->v.f64);
 			break;
 		case LABEL_BOOLEAN:
-			class = class_by_number(model, value->v.b ? 1 : 0);
+			class = class_by_number(receiver, value->v.b ? 1 : 0);
 			break;
 		case LABEL_TEXT:
-			class = class_by_text(model, value->v.s.text, value->v.s.n_bytes);
+			class = class_by_text(receiver, value->v.s.text, value->v.s.n_bytes);
 			break;
 	}
 	if (class < 0)
@@ -315,6 +381,8 @@ ag_evaluate_run(const char *data, const char *name, const char *label, const AgM
 	receiver->map = ag_row_map_create(models[0], name, CurrentMemoryContext);
 	receiver->label_name = label;
 	receiver->home = CurrentMemoryContext;
+	receiver->by_name = sorted_classes(models[0], compare_names);
+	receiver->by_number = sorted_classes(models[0], compare_numbers);
 	receiver->row =
 		AllocSetContextCreate(CurrentMemoryContext, "ag_pg evaluated row", ALLOCSET_DEFAULT_SIZES);
 	SPI_connect();

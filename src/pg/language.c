@@ -12,7 +12,6 @@
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "commands/event_trigger.h"
-#include "commands/proclang.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"
 #include "fmgr.h"

@@ -250,19 +250,18 @@ open_query(AgSource *source, const char *data)
 		elog(ERROR, "could not prepare the query: %s", SPI_result_code_string(SPI_result));
 	sources = SPI_plan_get_plan_sources(source->plan);
 	if (list_length(sources) != 1)
-		reject_query("the data of a fit must be exactly one query");
+		reject_query("the data must be exactly one query");
 	cached = linitial(sources);
 	if (cached->raw_parse_tree == NULL || !IsA(cached->raw_parse_tree->stmt, SelectStmt) ||
 		((SelectStmt *) cached->raw_parse_tree->stmt)->intoClause != NULL ||
 		list_length(cached->query_list) != 1)
-		reject_query("the data of a fit must be a query that only reads");
+		reject_query("the data must be a query that only reads");
 	query = linitial(cached->query_list);
 	if (query->commandType != CMD_SELECT || query->utilityStmt != NULL || query->hasModifyingCTE ||
 		cached->resultDesc == NULL)
-		reject_query("the data of a fit must be a query that only reads");
+		reject_query("the data must be a query that only reads");
 	if (query->rowMarks != NIL)
-		reject_query(
-			"the data of a fit can't be a query that locks rows (FOR UPDATE or FOR SHARE)");
+		reject_query("the data can't be a query that locks rows (FOR UPDATE or FOR SHARE)");
 	read_columns(source, cached->resultDesc);
 }
 

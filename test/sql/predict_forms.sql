@@ -47,6 +47,13 @@ RESET plan_cache_mode;
 -- a model that changes from row to row
 SELECT bool_and(ag_predict(m, v) = ag_predict('form', v)) AS same FROM v, unnest(ARRAY['form', '42', 'form@1', '42@1']) m;
 
+-- more models than one place keeps, and no room to keep them
+SET ag_pg.model_cache_size = 0;
+SELECT count(*) AS rows, bool_and(ag_predict(m, v) = ag_predict('form', v)) AS same
+FROM (SELECT *, row_number() OVER () AS n FROM v) v,
+    LATERAL (SELECT repeat('0', n::int % 12) AS z) z, LATERAL (SELECT CASE WHEN n % 2 = 0 THEN 'form' ELSE '42' END || '@' || z || '1' AS m) m;
+RESET ag_pg.model_cache_size;
+
 -- a domain over a row type, a composite column, an array's element
 CREATE TYPE pair AS (x int, k text, b boolean, t timestamp);
 CREATE DOMAIN known AS pair CHECK ((VALUE).x IS NOT NULL);
