@@ -21,6 +21,9 @@
 #include "utils/regproc.h"
 #include "utils/snapshot.h"
 #include "utils/varlena.h"
+#if PG_VERSION_NUM >= 140000
+#include "utils/wait_event.h"
+#endif
 #if PG_VERSION_NUM >= 180000
 #include "storage/waiteventset.h"
 #endif

@@ -701,6 +701,8 @@ ag_supervisor_main(Datum arg)
 	s->child.socket = s->child.log = s->child.pidfd = -1;
 	s->up = palloc(AG_PIECE_BYTES);
 	before_shmem_exit(kill_child, (Datum) 0);
+	pgstat_report_activity(STATE_RUNNING,
+						   psprintf("ag_fit of process %d", (int) MyBgworkerEntry->bgw_notify_pid));
 
 	PG_TRY();
 	{
