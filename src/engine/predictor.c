@@ -1,5 +1,5 @@
 /*
- * predictor.c - a stored predictor put together again: preprocessing, trees, weights.
+ * predictor.c - a stored predictor put together again: preprocessing, models, weights.
  *
  * An ensemble of ensembles is one weighted mean of its leaves' outputs, so loading flattens it:
  * prediction walks a plain list of models, each at most once.
@@ -10,7 +10,7 @@
 
 #include "engine/data/pipeline.h"
 #include "engine/engine.h"
-#include "engine/model/trees.h"
+#include "engine/model/model.h"
 
 #define ENSEMBLE_FAMILY "ENS_WEIGHTED"
 #define MAX_DEPTH 16
@@ -20,7 +20,7 @@
 typedef struct Leaf
 {
 	int ordinal;
-	AgTrees *trees;
+	AgModel model;
 	double weight;
 } Leaf;
 
@@ -33,8 +33,8 @@ struct AgPredictor
 	int n_leaves;
 	Leaf *leaves;     /* room for one a member */
 	double *features; /* scratch: [n_features] */
-	double *scores;   /* scratch: [n_outputs] */
 	double *outputs;  /* scratch: [n_outputs] */
+	void *scratch;    /* what the hungriest model's run takes */
 };
 
 /* What loading looks things up in. */
@@ -74,23 +74,6 @@ find_member(const Loading *loading, int ordinal)
 	return NULL;
 }
 
-static bool
-link_fits(const AgTrees *trees, AgProblem problem)
-{
-	switch (trees->link)
-	{
-		case AG_LINK_IDENTITY:
-		case AG_LINK_EXP:
-			return problem == AG_PROBLEM_REGRESSION && trees->n_outputs == 1;
-		case AG_LINK_SIGMOID:
-			return problem == AG_PROBLEM_BINARY && trees->n_outputs == 1;
-		case AG_LINK_SOFTMAX:
-		case AG_LINK_MEAN_FREQUENCIES:
-			return problem == AG_PROBLEM_BINARY || problem == AG_PROBLEM_MULTICLASS;
-	}
-	return false;
-}
-
 static AgStatus
 add_model(Loading *loading, const AgMemberRef *member, double weight)
 {
@@ -107,13 +90,13 @@ add_model(Loading *loading, const AgMemberRef *member, double weight)
 	if (part == NULL)
 		return corrupt(loading, member->name, "its bytes are missing");
 	leaf = &predictor->leaves[predictor->n_leaves];
-	AG_TRY(ag_trees_read(loading->ctx, part->data, part->size, &leaf->trees));
+	AG_TRY(ag_model_read(loading->ctx, part->data, part->size, &leaf->model));
 	leaf->ordinal = member->ordinal;
 	leaf->weight = weight;
 	predictor->n_leaves++;
-	if (leaf->trees->n_features != (uint32_t) predictor->pipeline->n_features ||
-		!link_fits(leaf->trees, predictor->pipeline->problem) ||
-		(int) ag_trees_n_out(leaf->trees) != predictor->n_outputs)
+	if (ag_model_n_features(&leaf->model) != (uint32_t) predictor->pipeline->n_features ||
+		!ag_model_fits(&leaf->model, predictor->pipeline->problem) ||
+		ag_model_n_out(&leaf->model) != (uint32_t) predictor->n_outputs)
 		return corrupt(loading, member->name, "it doesn't fit the predictor's preprocessing");
 	return AG_OK;
 }
@@ -155,6 +138,7 @@ load(Loading *loading, int member)
 	AgPredictor *predictor = loading->predictor;
 	const AgImagePart *part = find_part(loading, 0);
 	AgPipeline *pipeline;
+	size_t n_scratch = 0;
 
 	if (part == NULL)
 		return ag_error_set(ctx->error, AG_ERR_CORRUPT,
@@ -173,9 +157,15 @@ load(Loading *loading, int member)
 	}
 	AG_TRY(ag_get_zeroed(ctx, (size_t) loading->n_members, sizeof(Leaf), &predictor->leaves));
 	AG_TRY(ag_get(ctx, (size_t) pipeline->n_features, sizeof(double), &predictor->features));
-	AG_TRY(ag_get(ctx, (size_t) predictor->n_outputs, sizeof(double), &predictor->scores));
 	AG_TRY(ag_get(ctx, (size_t) predictor->n_outputs, sizeof(double), &predictor->outputs));
-	return add_member(loading, member, 1.0, 0);
+	AG_TRY(add_member(loading, member, 1.0, 0));
+	for (int i = 0; i < predictor->n_leaves; i++)
+	{
+		size_t bytes = ag_model_scratch_bytes(&predictor->leaves[i].model);
+
+		n_scratch = bytes > n_scratch ? bytes : n_scratch;
+	}
+	return ag_get(ctx, n_scratch, 1, &predictor->scratch);
 }
 
 AgStatus
@@ -209,11 +199,11 @@ ag_predictor_close(AgPredictor *predictor)
 		return;
 	mem = predictor->mem;
 	for (int i = 0; i < predictor->n_leaves; i++)
-		ag_trees_free(predictor->leaves[i].trees);
+		ag_model_free(&predictor->leaves[i].model);
 	ag_mem_free(mem, predictor->leaves);
 	ag_mem_free(mem, predictor->inputs);
 	ag_mem_free(mem, predictor->features);
-	ag_mem_free(mem, predictor->scores);
+	ag_mem_free(mem, predictor->scratch);
 	ag_mem_free(mem, predictor->outputs);
 	ag_pipeline_free(predictor->pipeline);
 	ag_mem_free(mem, predictor);
@@ -286,10 +276,7 @@ ag_predictor_run(AgPredictor *predictor, const AgValue *values, double *out)
 	ag_pipeline_encode(predictor->pipeline, values, predictor->features);
 	/* One model: its output as it is, without a multiplication by 1. */
 	if (predictor->n_leaves == 1)
-	{
-		ag_trees_score(predictor->leaves[0].trees, predictor->features, predictor->scores);
-		ag_trees_link(predictor->leaves[0].trees, predictor->scores, out);
-	}
+		ag_model_run(&predictor->leaves[0].model, predictor->features, predictor->scratch, out);
 	else
 	{
 		memset(out, 0, (size_t) n_outputs * sizeof(double));
@@ -297,8 +284,7 @@ ag_predictor_run(AgPredictor *predictor, const AgValue *values, double *out)
 		{
 			const Leaf *leaf = &predictor->leaves[i];
 
-			ag_trees_score(leaf->trees, predictor->features, predictor->scores);
-			ag_trees_link(leaf->trees, predictor->scores, predictor->outputs);
+			ag_model_run(&leaf->model, predictor->features, predictor->scratch, predictor->outputs);
 			for (int k = 0; k < n_outputs; k++)
 				out[k] += leaf->weight * predictor->outputs[k];
 		}

@@ -47,6 +47,17 @@ ag_image_section(AgImageWriter *image, uint32_t tag, size_t item_size, const voi
 	image->n_sections++;
 }
 
+uint32_t
+ag_image_kind(const void *data, size_t size)
+{
+	uint32_t kind;
+
+	if (size < HEADER_BYTES)
+		return 0;
+	memcpy(&kind, (const uint8_t *) data + 12, sizeof kind);
+	return kind;
+}
+
 static uint64_t
 align_up(uint64_t offset)
 {

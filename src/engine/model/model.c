@@ -1,0 +1,269 @@
+/*
+ * model.c - the table of what each kind of fitted model can do.
+ */
+#include "engine/model/model.h"
+
+#include "engine/model/knn.h"
+#include "engine/model/linear.h"
+#include "engine/model/trees.h"
+
+typedef struct ModelKind
+{
+	AgStatus (*read)(const AgContext *ctx, const void *image, size_t size, void **fitted);
+	AgStatus (*write)(const AgContext *ctx, const void *fitted, AgWriter *writer);
+	void (*free)(void *fitted);
+	uint32_t (*n_features)(const void *fitted);
+	uint32_t (*n_out)(const void *fitted);
+	bool (*is_classifier)(const void *fitted);
+	size_t (*scratch_bytes)(const void *fitted);
+	void (*run)(const void *fitted, const double *features, void *scratch, double *out);
+} ModelKind;
+
+/* --- trees */
+
+static AgStatus
+trees_read(const AgContext *ctx, const void *image, size_t size, void **fitted)
+{
+	AgTrees *trees = NULL;
+	AgStatus status = ag_trees_read(ctx, image, size, &trees);
+
+	*fitted = trees;
+	return status;
+}
+
+static AgStatus
+trees_write(const AgContext *ctx, const void *fitted, AgWriter *writer)
+{
+	return ag_trees_write(ctx, fitted, writer);
+}
+
+static void
+trees_free(void *fitted)
+{
+	ag_trees_free(fitted);
+}
+
+static uint32_t
+trees_n_features(const void *fitted)
+{
+	return ((const AgTrees *) fitted)->n_features;
+}
+
+static uint32_t
+trees_n_out(const void *fitted)
+{
+	return ag_trees_n_out(fitted);
+}
+
+static bool
+trees_is_classifier(const void *fitted)
+{
+	AgLink link = ((const AgTrees *) fitted)->link;
+
+	return link != AG_LINK_IDENTITY && link != AG_LINK_EXP;
+}
+
+/* The scores before the link. */
+static size_t
+trees_scratch_bytes(const void *fitted)
+{
+	return ((const AgTrees *) fitted)->n_outputs * sizeof(double);
+}
+
+static void
+trees_run(const void *fitted, const double *features, void *scratch, double *out)
+{
+	ag_trees_score(fitted, features, scratch);
+	ag_trees_link(fitted, scratch, out);
+}
+
+/* --- linear models */
+
+static AgStatus
+linear_read(const AgContext *ctx, const void *image, size_t size, void **fitted)
+{
+	AgLinear *linear = NULL;
+	AgStatus status = ag_linear_read(ctx, image, size, &linear);
+
+	*fitted = linear;
+	return status;
+}
+
+static AgStatus
+linear_write(const AgContext *ctx, const void *fitted, AgWriter *writer)
+{
+	return ag_linear_write(ctx, fitted, writer);
+}
+
+static void
+linear_free(void *fitted)
+{
+	ag_linear_free(fitted);
+}
+
+static uint32_t
+linear_n_features(const void *fitted)
+{
+	return ((const AgLinear *) fitted)->dense->n_features;
+}
+
+static uint32_t
+linear_n_out(const void *fitted)
+{
+	return ag_linear_n_out(fitted);
+}
+
+static bool
+linear_is_classifier(const void *fitted)
+{
+	return ((const AgLinear *) fitted)->link != AG_LINK_IDENTITY;
+}
+
+static size_t
+no_scratch(const void *fitted)
+{
+	return 0;
+}
+
+static void
+linear_run(const void *fitted, const double *features, void *scratch, double *out)
+{
+	ag_linear_run(fitted, features, out);
+}
+
+/* --- nearest neighbours */
+
+static AgStatus
+knn_read(const AgContext *ctx, const void *image, size_t size, void **fitted)
+{
+	AgKnn *knn = NULL;
+	AgStatus status = ag_knn_read(ctx, image, size, &knn);
+
+	*fitted = knn;
+	return status;
+}
+
+static AgStatus
+knn_write(const AgContext *ctx, const void *fitted, AgWriter *writer)
+{
+	return ag_knn_write(ctx, fitted, writer);
+}
+
+static void
+knn_free(void *fitted)
+{
+	ag_knn_free(fitted);
+}
+
+static uint32_t
+knn_n_features(const void *fitted)
+{
+	return ((const AgKnn *) fitted)->dense->n_features;
+}
+
+static uint32_t
+knn_n_out(const void *fitted)
+{
+	return ag_knn_n_out(fitted);
+}
+
+static bool
+knn_is_classifier(const void *fitted)
+{
+	return ((const AgKnn *) fitted)->n_classes > 0;
+}
+
+static size_t
+knn_scratch_bytes(const void *fitted)
+{
+	return ag_knn_scratch_bytes(fitted);
+}
+
+static void
+knn_run(const void *fitted, const double *features, void *scratch, double *out)
+{
+	ag_knn_run(fitted, features, scratch, out);
+}
+
+/* By kind of image. */
+static const ModelKind kinds[] = {
+	[AG_IMAGE_TREES] = {trees_read, trees_write, trees_free, trees_n_features, trees_n_out,
+						trees_is_classifier, trees_scratch_bytes, trees_run},
+	[AG_IMAGE_LINEAR] = {linear_read, linear_write, linear_free, linear_n_features, linear_n_out,
+						 linear_is_classifier, no_scratch, linear_run},
+	[AG_IMAGE_KNN] = {knn_read, knn_write, knn_free, knn_n_features, knn_n_out, knn_is_classifier,
+					  knn_scratch_bytes, knn_run},
+};
+
+static const ModelKind *
+kind_find(uint32_t kind)
+{
+	if (kind >= sizeof kinds / sizeof kinds[0] || kinds[kind].read == NULL)
+		return NULL;
+	return &kinds[kind];
+}
+
+AgStatus
+ag_model_read(const AgContext *ctx, const void *image, size_t size, AgModel *model)
+{
+	uint32_t number = ag_image_kind(image, size);
+	const ModelKind *kind = kind_find(number);
+
+	model->kind = (AgImageKind) 0;
+	model->fitted = NULL;
+	if (kind == NULL)
+		return ag_error_set(ctx->error, AG_ERR_CORRUPT,
+							"stored model is damaged: its bytes are no model's");
+	AG_TRY(kind->read(ctx, image, size, &model->fitted));
+	model->kind = (AgImageKind) number;
+	return AG_OK;
+}
+
+AgStatus
+ag_model_write(const AgContext *ctx, const AgModel *model, AgWriter *writer)
+{
+	return kinds[model->kind].write(ctx, model->fitted, writer);
+}
+
+void
+ag_model_free(AgModel *model)
+{
+	if (model->fitted != NULL)
+		kinds[model->kind].free(model->fitted);
+	model->kind = (AgImageKind) 0;
+	model->fitted = NULL;
+}
+
+uint32_t
+ag_model_n_features(const AgModel *model)
+{
+	return kinds[model->kind].n_features(model->fitted);
+}
+
+uint32_t
+ag_model_n_out(const AgModel *model)
+{
+	return kinds[model->kind].n_out(model->fitted);
+}
+
+bool
+ag_model_fits(const AgModel *model, AgProblem problem)
+{
+	bool wants_classes = problem == AG_PROBLEM_BINARY || problem == AG_PROBLEM_MULTICLASS;
+
+	if (kinds[model->kind].is_classifier(model->fitted) != wants_classes)
+		return false;
+	return wants_classes ? ag_model_n_out(model) >= 2 : ag_model_n_out(model) == 1;
+}
+
+size_t
+ag_model_scratch_bytes(const AgModel *model)
+{
+	return kinds[model->kind].scratch_bytes(model->fitted);
+}
+
+void
+ag_model_run(const AgModel *model, const double *features, void *scratch, double *out)
+{
+	kinds[model->kind].run(model->fitted, features, scratch, out);
+}

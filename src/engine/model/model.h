@@ -1,0 +1,41 @@
+/*
+ * model.h - a fitted model of any family, as prediction and the catalogue see it.
+ *
+ * What a family's model can do is one row of a table (model.c), keyed by the kind of its image. So whoever predicts,
+ * stores or loads never asks which family it is.
+ */
+#ifndef AG_MODEL_H
+#define AG_MODEL_H
+
+#include "engine/base/context.h"
+#include "engine/data/format.h"
+#include "engine/data/label.h"
+
+/* kind 0: none. The rest is the family's own structure (AgTrees, AgLinear, AgKnn, ...), owned. */
+typedef struct AgModel
+{
+	AgImageKind kind;
+	void *fitted;
+} AgModel;
+
+/* In place: image must outlive the model and be 64-byte aligned. Checks all of it: AG_ERR_CORRUPT. */
+AgStatus ag_model_read(const AgContext *ctx, const void *image, size_t size, AgModel *model);
+AgStatus ag_model_write(const AgContext *ctx, const AgModel *model, AgWriter *writer);
+void ag_model_free(AgModel *model); /* a model of kind 0 is allowed; leaves one behind */
+
+/* Length of the feature vector it was trained on. */
+uint32_t ag_model_n_features(const AgModel *model);
+/* Numbers that a run writes: 1, or the number of classes. */
+uint32_t ag_model_n_out(const AgModel *model);
+/* Does it answer that kind of problem (a value, or classes' probabilities)? */
+bool ag_model_fits(const AgModel *model, AgProblem problem);
+/* Bytes of the scratch space that a run takes, 64-byte aligned; one a thread. */
+size_t ag_model_scratch_bytes(const AgModel *model);
+
+/*
+ * One row, features[n_features] as a pipeline gives them: the value, or the classes' probabilities, to out[n_out]. No
+ * allocation; any number of threads, each with its own scratch.
+ */
+void ag_model_run(const AgModel *model, const double *features, void *scratch, double *out);
+
+#endif
