@@ -5,6 +5,7 @@
 
 #include "booster.h"
 #include "engine/model/grow.h"
+#include "engine/model/split_scan.h"
 
 static const double LESS =
 	1e-9; /* relative: two ways to compute a score differ by their rounding */
@@ -235,6 +236,65 @@ test_search(int64_t n, int h_kind, int variant, double share_missing)
 	}
 	free(list.ids);
 	free(list.grads);
+	table_end(&table);
+	bench_end(&bench);
+}
+
+/* Eight cuts at a time, at every level: the bits of the obvious loop, with counts and without. */
+static void
+test_packed(int64_t n, int h_kind, int variant, double share_missing)
+{
+	Bench bench;
+	Table table;
+	AgRowList list;
+	AgQuantum quantum;
+	AgSplitRules rules;
+	AgGbmParams params = case_params(variant);
+	AgHistBuilder builder;
+	AgHist hist;
+	AgSplitNode node = {.n_rows = n};
+
+	bench_init(&bench, 1);
+	table_init(&table, n, 6, 0, 1, share_missing, 0, 200 + (uint64_t) n);
+	table_bin(&table, &bench.ctx, 254);
+	make_list(&table, n, h_kind, &list, &quantum);
+	ag_split_rules_init(&rules, &params, &quantum, 1.0);
+	node.ids = list.ids;
+	node.sum_g = quantum.sum_g;
+	node.sum_h = quantum.sum_h;
+	AG_REQUIRE(ag_hist_builder_create(&bench.ctx, table.bins, &builder) == AG_OK);
+	hist.cells = malloc((size_t) builder.layout.n_cells * 2 * sizeof(int64_t));
+	AG_REQUIRE(ag_hist_build(&builder, &list, n, &hist) == AG_OK);
+	for (int f = 0; f < table.bins->n_features; f++)
+		for (int counted = 0; counted < 2; counted++)
+			for (int level = AG_CPU_PORTABLE; level <= (int) ag_cpu_level(); level++)
+			{
+				int n_bins = table.bins->features[f].n_bins;
+				AgSplitSums sums;
+				AgScan slow, quick;
+				bool has_missing;
+
+				ag_hist_load(&builder.layout, &hist, f, n_bins + 1, sums.g, sums.h);
+				has_missing = sums.g[0] != 0 || sums.h[0] != 0;
+				sums.is_counted = false;
+				if (counted)
+					ag_split_count(table.bins, &rules, &node, f, &sums);
+				ag_scan_cuts(&rules, &node, &sums, n_bins, has_missing, 1,
+							 has_missing ? n_bins : n_bins - 1, &slow);
+				rules.level = (AgCpuLevel) level;
+				ag_scan_packed(&rules, &node, hist.cells + builder.layout.offset[f], &sums, n_bins,
+							   &quick);
+				AG_CHECK(quick.score == slow.score);
+				AG_CHECK(quick.maybe == slow.maybe);
+				AG_CHECK_EQ(quick.bin, slow.bin);
+				AG_CHECK_EQ(quick.missing_left, slow.missing_left);
+				AG_CHECK_EQ(quick.left_g, slow.left_g);
+				AG_CHECK_EQ(quick.left_h, slow.left_h);
+			}
+	free(hist.cells);
+	free(list.ids);
+	free(list.grads);
+	ag_hist_builder_free(&bench.ctx, &builder);
 	table_end(&table);
 	bench_end(&bench);
 }
@@ -496,6 +556,12 @@ main(void)
 			test_search(300, h_kind, variant, 0.15);
 			test_search(500, h_kind, variant, 0.0);
 			test_search(7, h_kind, variant, 0.3);
+			if (variant < 5)
+			{
+				test_packed(2, h_kind, variant, 0.0);
+				test_packed(120, h_kind, variant, 0.3);
+				test_packed(3000, h_kind, variant, variant == 3 ? 0.0 : 0.1);
+			}
 		}
 	for (int h_kind = 0; h_kind < 3; h_kind++)
 	{

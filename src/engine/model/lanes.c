@@ -1,8 +1,5 @@
 /*
  * lanes.c - arithmetic on blocks of numbers, eight at a time.
- *
- * The vectors are GNU C's: one that the CPU has no register for is made of several. A function with a target
- * attribute can't share code by call, so the bodies are always inlined into one function for each level.
  */
 #include "engine/model/lanes.h"
 
@@ -10,19 +7,7 @@
 
 #include "engine/base/maths.h"
 #include "engine/base/rng.h"
-
-typedef double AgDoubles __attribute__((vector_size(64)));
-typedef int64_t AgLongs __attribute__((vector_size(64)));
-typedef uint64_t AgWords __attribute__((vector_size(64)));
-typedef int32_t AgInts __attribute__((vector_size(32)));
-typedef uint32_t AgHalves __attribute__((vector_size(32)));
-
-#define AG_INLINE static inline __attribute__((always_inline))
-
-#if defined(__x86_64__)
-#define AG_AVX2 __attribute__((target("avx2")))
-#define AG_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
-#endif
+#include "engine/model/vectors.h"
 
 AgCpuLevel
 ag_cpu_level(void)
@@ -37,14 +22,11 @@ ag_cpu_level(void)
 	return AG_CPU_PORTABLE;
 }
 
-/* a where the mask is all ones, else b. */
-#define AG_CHOOSE(mask, a, b) ((AgDoubles) (((mask) & (AgLongs) (a)) | (~(mask) & (AgLongs) (b))))
-
-/* x = ag_exp(x) for |x| <= 700, operation by operation. By pointer: passing vectors is no stable ABI. */
+/* x = ag_exp(x) for |x| <= 700, operation by operation. */
 AG_INLINE void
 exp_lanes(AgDoubles *x)
 {
-	const AgDoubles half = {0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5};
+	const AgDoubles half = AG_EIGHT(0.5);
 	AgDoubles k = *x * 1.4426950408889634;
 	AgInts n = __builtin_convertvector(k + AG_CHOOSE(k < 0.0, -half, half), AgInts);
 	AgLongs bits = (__builtin_convertvector(n, AgLongs) + 1023) << 52;
@@ -85,7 +67,7 @@ exp_body(int n, const double *x, double *out)
 AG_INLINE void
 sigmoid_body(int n, const double *x, double *out)
 {
-	const AgDoubles one = {1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0};
+	const AgDoubles one = AG_EIGHT(1.0);
 
 	for (int i = 0; i < n; i += AG_LANES)
 	{
@@ -164,39 +146,6 @@ round_body(int n, uint64_t key, const uint32_t *rows, const double *g, const dou
 	int n, uint64_t key, const uint32_t *rows, const double *g, const double *h, double per_g,     \
 		double per_h, uint32_t *packed
 #define AG_ROUND_ARGUMENTS n, key, rows, g, h, per_g, per_h, packed
-
-/* One function a level around the body, and `name`_at that calls the right one. */
-#if defined(__x86_64__)
-#define AG_LEVELS(name, PARAMETERS, ARGUMENTS)                                                     \
-	static void name##_portable(PARAMETERS)                                                        \
-	{                                                                                              \
-		name##_body(ARGUMENTS);                                                                    \
-	}                                                                                              \
-	AG_AVX2 static void name##_avx2(PARAMETERS)                                                    \
-	{                                                                                              \
-		name##_body(ARGUMENTS);                                                                    \
-	}                                                                                              \
-	AG_AVX512 static void name##_avx512(PARAMETERS)                                                \
-	{                                                                                              \
-		name##_body(ARGUMENTS);                                                                    \
-	}                                                                                              \
-	static void name##_at(AgCpuLevel level, PARAMETERS)                                            \
-	{                                                                                              \
-		if (level == AG_CPU_AVX512)                                                                \
-			name##_avx512(ARGUMENTS);                                                              \
-		else if (level == AG_CPU_AVX2)                                                             \
-			name##_avx2(ARGUMENTS);                                                                \
-		else                                                                                       \
-			name##_portable(ARGUMENTS);                                                            \
-	}
-#else
-#define AG_LEVELS(name, PARAMETERS, ARGUMENTS)                                                     \
-	static void name##_at(AgCpuLevel level, PARAMETERS)                                            \
-	{                                                                                              \
-		(void) level;                                                                              \
-		name##_body(ARGUMENTS);                                                                    \
-	}
-#endif
 
 AG_LEVELS(exp, AG_EXP_PARAMETERS, AG_EXP_ARGUMENTS)
 AG_LEVELS(sigmoid, AG_EXP_PARAMETERS, AG_EXP_ARGUMENTS)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "engine/base/rng.h"
+#include "engine/model/split_scan.h"
 
 /* A cut must beat the unsplit node by more than the rounding of the two scores. */
 #define AG_SCORE_ROUNDING 1e-12
@@ -39,6 +40,7 @@ ag_split_rules_init(AgSplitRules *rules, const AgGbmParams *params, const AgQuan
 	rules->cat_smooth_h = params->cat_smooth / quantum->h;
 	rules->max_cat_threshold = params->max_cat_threshold;
 	rules->max_cat_to_onehot = params->max_cat_to_onehot;
+	rules->level = ag_cpu_level();
 	rules->min_rows_per_group = params->min_data_per_group;
 }
 
@@ -134,85 +136,6 @@ ag_split_count(const AgBins *bins, const AgSplitRules *rules, const AgSplitNode 
 	sums->is_counted = true;
 }
 
-/* What a scan over a feature's cuts found. */
-typedef struct AgScan
-{
-	double score; /* of the best cut that is surely allowed; -inf: none */
-	double maybe; /* the best score among cuts whose rows must be counted first; -inf: none */
-	int bin;
-	bool missing_left;
-	int64_t left_g, left_h;
-} AgScan;
-
-/* A cut's two sides against the limits: 1 allowed, 0 not, -1 can't tell without counting. */
-static inline int
-cut_is_allowed(const AgSplitRules *rules, const AgSplitNode *node, bool is_counted, int64_t left_h,
-			   int64_t left_rows)
-{
-	int64_t right_h = node->sum_h - left_h;
-	int64_t least = left_h < right_h ? left_h : right_h;
-
-	if ((double) least < rules->min_h || !((double) least + rules->l2 > 0.0))
-		return 0;
-	if (is_counted)
-		return left_rows >= rules->min_rows && node->n_rows - left_rows >= rules->min_rows;
-	if (least < rules->min_rows * rules->min_h_row)
-		return 0;
-	return least >= rules->min_rows * rules->max_h_row ? 1 : -1;
-}
-
-static inline void
-consider(const AgSplitRules *rules, const AgSplitNode *node, bool is_counted, int64_t left_g,
-		 int64_t left_h, int64_t left_rows, int bin, bool missing_left, AgScan *scan)
-{
-	int allowed = cut_is_allowed(rules, node, is_counted, left_h, left_rows);
-	double score;
-
-	if (allowed == 0)
-		return;
-	score = ag_split_score(rules, node, rules->l2, left_g, left_h, left_rows);
-	if (allowed < 0)
-	{
-		if (score > scan->maybe)
-			scan->maybe = score;
-		return;
-	}
-	if (!(score > scan->score))
-		return;
-	scan->score = score;
-	scan->bin = bin;
-	scan->missing_left = missing_left;
-	scan->left_g = left_g;
-	scan->left_h = left_h;
-}
-
-/*
- * Cuts first..last of a numeric feature, each with missing rows on the right and, where there are any,
- * on the left. The cut behind the last bin is missing against the rest.
- */
-static void
-scan_cuts(const AgSplitRules *rules, const AgSplitNode *node, const AgSplitSums *sums, int n_bins,
-		  bool has_missing, int first, int last, AgScan *scan)
-{
-	int64_t g = 0, h = 0, rows = 0;
-	int64_t missing_rows = sums->is_counted ? sums->rows[0] : 0;
-
-	*scan = (AgScan){.score = -(double) INFINITY, .maybe = -(double) INFINITY};
-	for (int b = 1; b <= last; b++)
-	{
-		g += sums->g[b];
-		h += sums->h[b];
-		rows += sums->is_counted ? sums->rows[b] : 0;
-		if (b < first)
-			continue;
-		if (b < n_bins || has_missing)
-			consider(rules, node, sums->is_counted, g, h, rows, b, false, scan);
-		if (b < n_bins && has_missing)
-			consider(rules, node, sums->is_counted, g + sums->g[0], h + sums->h[0],
-					 rows + missing_rows, b, true, scan);
-	}
-}
-
 /* A value inside bin b, for drawing: its middle, or as far beyond the end cut as the next one is before it. */
 static double
 bin_middle(const AgBinFeature *feature, int b)
@@ -257,15 +180,17 @@ random_cut(const AgBinFeature *feature, const AgSplitNode *node, const AgSplitSu
 	return at;
 }
 
+/*
+ * The best allowed cut, from packed cells when there are any. Counts rows when a cut could reach `gain` above
+ * the bar whose rows hessians leave open.
+ */
 static void
-search_number(const AgBins *bins, const AgSplitRules *rules, const AgSplitNode *node, int f,
-			  AgSplitSums *sums, AgSplit *best)
+scan_feature(const AgBins *bins, const AgSplitRules *rules, const AgSplitNode *node, int f,
+			 const int64_t *cells, AgSplitSums *sums, double bar, double gain, AgScan *scan)
 {
 	const AgBinFeature *feature = bins->features + f;
 	bool has_missing = sums->g[0] != 0 || sums->h[0] != 0;
 	int first = 1, last = has_missing ? feature->n_bins : feature->n_bins - 1;
-	double bar = ag_split_bar(rules, node);
-	AgScan scan;
 
 	if (rules->has_random_cut && last > 0)
 	{
@@ -274,40 +199,66 @@ search_number(const AgBins *bins, const AgSplitRules *rules, const AgSplitNode *
 	}
 	if (rules->path_smooth > 0.0)
 		ag_split_count(bins, rules, node, f, sums);
-	scan_cuts(rules, node, sums, feature->n_bins, has_missing, first, last, &scan);
-	if (scan.maybe >= scan.score && scan.maybe > bar && scan.maybe - bar >= best->gain)
+	for (;;)
 	{
+		if (cells != NULL)
+			ag_scan_packed(rules, node, cells, sums, feature->n_bins, scan);
+		else
+			ag_scan_cuts(rules, node, sums, feature->n_bins, has_missing, first, last, scan);
+		if (sums->is_counted || scan->maybe < scan->score || !(scan->maybe > bar) ||
+			scan->maybe - bar < gain)
+			return;
 		ag_split_count(bins, rules, node, f, sums);
-		scan_cuts(rules, node, sums, feature->n_bins, has_missing, first, last, &scan);
 	}
+}
+
+/* Most searches: all cuts, under plain rules, of a narrow histogram. */
+static bool
+is_common(const AgSplitRules *rules, const AgSplitNode *node)
+{
+	return rules->is_plain && !rules->has_random_cut && !node->hist->is_wide;
+}
+
+static void
+search_number(const AgBins *bins, const AgHistLayout *layout, const AgSplitRules *rules,
+			  const AgSplitNode *node, int f, AgSplitSums *sums, AgSplit *best)
+{
+	double bar = ag_split_bar(rules, node);
+	const int64_t *cells = NULL;
+	AgSplit split = {.feature = f};
+	bool has_missing;
+	AgScan scan;
+
+	if (is_common(rules, node))
+		cells = node->hist->cells + layout->offset[f];
+	scan_feature(bins, rules, node, f, cells, sums, bar, best->gain, &scan);
 	if (!(scan.score > bar))
 		return;
-	{
-		AgSplit split = {.gain = scan.score - bar,
-						 .feature = f,
-						 .bin = scan.bin,
-						 .missing_left =
-							 has_missing ? scan.missing_left : 2 * scan.left_h >= node->sum_h,
-						 .left_g = scan.left_g,
-						 .left_h = scan.left_h};
-
-		if (ag_split_better(&split, best))
-			*best = split;
-	}
+	has_missing = cells != NULL ? cells[0] != 0 : sums->g[0] != 0 || sums->h[0] != 0;
+	split.gain = scan.score - bar;
+	split.bin = scan.bin;
+	split.missing_left = has_missing ? scan.missing_left : 2 * scan.left_h >= node->sum_h;
+	split.left_g = scan.left_g;
+	split.left_h = scan.left_h;
+	if (ag_split_better(&split, best))
+		*best = split;
 }
 
 void
 ag_split_search(const AgBins *bins, const AgHistLayout *layout, const AgSplitRules *rules,
 				const AgSplitNode *node, int f, AgSplit *best)
 {
+	const AgBinFeature *feature = bins->features + f;
 	AgSplitSums sums;
 
-	ag_hist_load(layout, node->hist, f, bins->features[f].n_bins + 1, sums.g, sums.h);
 	sums.is_counted = false;
-	if (bins->features[f].is_category)
+	sums.g[0] = sums.h[0] = 0;
+	if (feature->is_category || !is_common(rules, node))
+		ag_hist_load(layout, node->hist, f, feature->n_bins + 1, sums.g, sums.h);
+	if (feature->is_category)
 		ag_split_search_category(bins, rules, node, f, &sums, best);
 	else
-		search_number(bins, rules, node, f, &sums, best);
+		search_number(bins, layout, rules, node, f, &sums, best);
 }
 
 bool

@@ -11,6 +11,7 @@
 #include "engine/data/bins.h"
 #include "engine/model/gbm.h"
 #include "engine/model/histogram.h"
+#include "engine/model/lanes.h"
 #include "engine/model/quantise.h"
 
 /* A tree's limits and penalties, in quantised units. */
@@ -31,6 +32,7 @@ typedef struct AgSplitRules
 	int max_cat_threshold;
 	int max_cat_to_onehot;
 	int64_t min_rows_per_group;
+	AgCpuLevel level; /* for the scan of eight cuts at a time */
 } AgSplitRules;
 
 /* A node as the search sees it. */
