@@ -95,10 +95,8 @@ $(GLUE_OBJS): %.o: %.c
 
 $(shlib): src/pg/exports.map
 
-ifneq ($(TRAINER_OBJS),)
 all: ag_trainer
 install: install-trainer
-endif
 ag_trainer: $(ENGINE_OBJS) $(WIRE_OBJS) $(TRAINER_OBJS)
 	$(CC) $(ENGINE_CFLAGS) -pthread -Wl,--gc-sections -Wl,-z,relro,-z,now -o $@ $^ -ldl -lm
 
