@@ -13,6 +13,7 @@
 #include "engine/model/model.h"
 
 #define ENSEMBLE_FAMILY "ENS_WEIGHTED"
+#define ROWS_AT_ONCE 256
 #define MAX_DEPTH 16
 #define MAX_VISITS                                                                                 \
 	100000 /* a forged ensemble could name its members over and over, level by level */
@@ -35,6 +36,10 @@ struct AgPredictor
 	double *features; /* scratch: [n_features] */
 	double *outputs;  /* scratch: [n_outputs] */
 	void *scratch;    /* what the hungriest model's run takes */
+	/* for many rows, from the first time on */
+	bool is_ready_for_rows;
+	void *row_scratch;
+	double *row_outputs; /* [ROWS_AT_ONCE][n_outputs] */
 };
 
 /* What loading looks things up in. */
@@ -200,6 +205,8 @@ ag_predictor_close(AgPredictor *predictor)
 	mem = predictor->mem;
 	for (int i = 0; i < predictor->n_leaves; i++)
 		ag_model_free(&predictor->leaves[i].model);
+	ag_mem_free(mem, predictor->row_scratch);
+	ag_mem_free(mem, predictor->row_outputs);
 	ag_mem_free(mem, predictor->leaves);
 	ag_mem_free(mem, predictor->inputs);
 	ag_mem_free(mem, predictor->features);
@@ -291,4 +298,85 @@ ag_predictor_run(AgPredictor *predictor, const AgValue *values, double *out)
 	}
 	for (int k = 0; k < n_outputs; k++)
 		out[k] = make_finite(out[k]);
+}
+
+/* ---- many rows ---- */
+
+int
+ag_predictor_features(const AgPredictor *predictor)
+{
+	return predictor->pipeline->n_features;
+}
+
+void
+ag_predictor_encode(const AgPredictor *predictor, const AgValue *values, double *features)
+{
+	ag_pipeline_encode(predictor->pipeline, values, features);
+}
+
+static AgStatus
+prepare_rows(const AgContext *ctx, AgPredictor *predictor)
+{
+	AgContext own = *ctx; /* what stays with the predictor comes from its memory */
+	size_t n_scratch = 0;
+
+	if (predictor->is_ready_for_rows)
+		return AG_OK;
+	own.mem = predictor->mem;
+	for (int i = 0; i < predictor->n_leaves; i++)
+	{
+		size_t bytes = ag_model_rows_scratch_bytes(&predictor->leaves[i].model, ROWS_AT_ONCE);
+
+		n_scratch = bytes > n_scratch ? bytes : n_scratch;
+	}
+	if (predictor->row_scratch == NULL)
+		AG_TRY(ag_get(&own, n_scratch, 1, &predictor->row_scratch));
+	if (predictor->row_outputs == NULL)
+		AG_TRY(ag_get(&own, (size_t) predictor->n_outputs * ROWS_AT_ONCE, sizeof(double),
+					  &predictor->row_outputs));
+	for (int i = 0; i < predictor->n_leaves; i++)
+		AG_TRY(ag_model_prepare_rows(&own, &predictor->leaves[i].model));
+	predictor->is_ready_for_rows = true;
+	return AG_OK;
+}
+
+/* Up to ROWS_AT_ONCE of them, in the order of operations of ag_predictor_run. */
+static void
+run_some_rows(const AgPredictor *predictor, int64_t n_rows, const double *features, double *out)
+{
+	int64_t n = n_rows * predictor->n_outputs;
+
+	if (predictor->n_leaves == 1)
+		ag_model_run_rows(&predictor->leaves[0].model, n_rows, features, predictor->row_scratch,
+						  out);
+	else
+	{
+		memset(out, 0, (size_t) n * sizeof(double));
+		for (int i = 0; i < predictor->n_leaves; i++)
+		{
+			const Leaf *leaf = &predictor->leaves[i];
+
+			ag_model_run_rows(&leaf->model, n_rows, features, predictor->row_scratch,
+							  predictor->row_outputs);
+			for (int64_t j = 0; j < n; j++)
+				out[j] += leaf->weight * predictor->row_outputs[j];
+		}
+	}
+	for (int64_t j = 0; j < n; j++)
+		out[j] = make_finite(out[j]);
+}
+
+AgStatus
+ag_predictor_run_rows(const AgContext *ctx, AgPredictor *predictor, int64_t n_rows,
+					  const double *features, double *out)
+{
+	AG_TRY(prepare_rows(ctx, predictor));
+	for (int64_t at = 0; at < n_rows; at += ROWS_AT_ONCE)
+	{
+		int64_t n = n_rows - at < ROWS_AT_ONCE ? n_rows - at : ROWS_AT_ONCE;
+
+		run_some_rows(predictor, n, features + at * predictor->pipeline->n_features,
+					  out + at * predictor->n_outputs);
+	}
+	return AG_OK;
 }

@@ -20,7 +20,7 @@
 typedef struct Entry
 {
 	dlist_node node; /* in `entries`, most recently used first */
-	AgModel model;
+	AgOpenModel model;
 	int n_pins;
 	int n_images;
 	void **images;
@@ -160,7 +160,7 @@ open_predictor(Entry *entry, const AgMemberRow *rows, int n, const bool *needed,
 static void
 load(Entry *entry, const pg_uuid_t *id, const char *member)
 {
-	AgModel *model = &entry->model;
+	AgOpenModel *model = &entry->model;
 	int n;
 	AgMemberRow *rows = ag_catalog_members(id, &n);
 	const AgMemberRow *row = find_member(rows, n, member);
@@ -224,7 +224,7 @@ find(const pg_uuid_t *id, const char *member)
 	return NULL;
 }
 
-const AgModel *
+const AgOpenModel *
 ag_cache_get(const pg_uuid_t *id, const char *member, MemoryContext keeper)
 {
 	Entry *entry = find(id, member);
@@ -242,7 +242,7 @@ ag_cache_get(const pg_uuid_t *id, const char *member, MemoryContext keeper)
 }
 
 char *
-ag_model_text(const AgModel *model, const char *text, size_t n)
+ag_model_text(const AgOpenModel *model, const char *text, size_t n)
 {
 	char *result;
 

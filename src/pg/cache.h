@@ -12,7 +12,7 @@
 #include "engine/engine.h"
 
 /* An opened member of a predictor. Immutable but for the predictor's scratch space. */
-typedef struct AgModel
+typedef struct AgOpenModel
 {
 	pg_uuid_t id;
 	char *member;
@@ -26,20 +26,21 @@ typedef struct AgModel
 	const AgInputInfo *inputs;
 	int n_classes; /* 0: regression */
 	const AgClass *classes;
-} AgModel;
+} AgOpenModel;
 
 /*
  * The model, from the cache or the tables; it stays until `keeper` is reset or deleted. The caller has checked the
  * right on it. ERROR 42704 when the predictor has no such member, XX001 when its bytes are damaged.
  */
-extern const AgModel *ag_cache_get(const pg_uuid_t *id, const char *member, MemoryContext keeper);
+extern const AgOpenModel *ag_cache_get(const pg_uuid_t *id, const char *member,
+									   MemoryContext keeper);
 
 /* A text of the model (class, column) in the server's encoding, palloc'd and with a NUL behind it. */
-extern char *ag_model_text(const AgModel *model, const char *text, size_t n);
+extern char *ag_model_text(const AgOpenModel *model, const char *text, size_t n);
 
 /* The class with the highest probability, the first one at a tie. */
 static inline int
-ag_model_best_class(const AgModel *model, const double *proba)
+ag_model_best_class(const AgOpenModel *model, const double *proba)
 {
 	int best = 0;
 

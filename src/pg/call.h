@@ -16,7 +16,7 @@ typedef struct AgCall
 	MemoryContext home;
 	MemoryContext context; /* what belongs to the model at hand */
 	char *name;            /* as given: "churn@3/GBM" */
-	const AgModel *model;
+	const AgOpenModel *model;
 	AgRowMap *map;
 	double *out; /* [n_outputs] of the row just predicted */
 	void *extra; /* the caller's, in context; NULL when the model is new */

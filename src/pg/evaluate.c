@@ -21,7 +21,8 @@
 #include "pg/source.h"
 #include "pg/srf.h"
 
-#define MAX_NAMED 10 /* unknown classes that the NOTICE names */
+#define ROWS_AT_ONCE 256 /* predicted together */
+#define MAX_NAMED 10     /* unknown classes that the NOTICE names */
 
 /* How the label's values become classes. */
 typedef enum LabelForm
@@ -35,7 +36,7 @@ typedef struct Receiver
 {
 	DestReceiver pub;
 	AgEvaluation *evaluation;
-	const AgModel *const *models;
+	const AgOpenModel *const *models;
 	AgRowMap *map;
 	AgConverter *label;
 	LabelForm label_form;
@@ -45,6 +46,8 @@ typedef struct Receiver
 	int64 capacity;
 	MemoryContext home;
 	MemoryContext row; /* reset after each row */
+	double *features;  /* of the rows not yet predicted, the last n_waiting ones */
+	int n_waiting;
 	int64 n_without_label;
 	int64 n_unknown;
 	int n_named;
@@ -56,7 +59,7 @@ typedef struct Receiver
 static void
 label_init(Receiver *receiver, Oid type)
 {
-	const AgModel *model = receiver->evaluation->model;
+	const AgOpenModel *model = receiver->evaluation->model;
 	AgType natural;
 	AgType wanted;
 
@@ -108,7 +111,7 @@ compare_numbers(const void *left, const void *right, void *arg)
 
 /* There may be 10,000 classes, and they are looked up for each row. */
 static int *
-sorted_classes(const AgModel *model, int (*compare)(const void *, const void *, void *))
+sorted_classes(const AgOpenModel *model, int (*compare)(const void *, const void *, void *))
 {
 	int *order = palloc(sizeof(int) * Max(model->n_classes, 1));
 
@@ -121,7 +124,7 @@ sorted_classes(const AgModel *model, int (*compare)(const void *, const void *, 
 static int
 class_by_number(const Receiver *receiver, double number)
 {
-	const AgModel *model = receiver->evaluation->model;
+	const AgOpenModel *model = receiver->evaluation->model;
 	int low = 0, high = model->n_classes;
 
 	while (low < high)
@@ -143,7 +146,7 @@ class_by_number(const Receiver *receiver, double number)
 static int
 class_by_text(const Receiver *receiver, const char *text, uint32 n_bytes)
 {
-	const AgModel *model = receiver->evaluation->model;
+	const AgOpenModel *model = receiver->evaluation->model;
 	int low = 0, high = model->n_classes;
 	char *copy, *end;
 	double number;
@@ -253,12 +256,37 @@ make_room(Receiver *receiver)
 	receiver->capacity = n;
 }
 
+/* Predicts the rows that wait, with each model. */
+static void
+predict_waiting(Receiver *receiver)
+{
+	AgEvaluation *evaluation = receiver->evaluation;
+	int n_outputs = evaluation->model->n_outputs;
+	AgMem mem;
+	AgError error;
+	AgContext ctx = {.mem = &mem, .deadline_ns = INT64_MAX, .error = &error};
+
+	ag_mem_init(&mem, INT64_MAX);
+	ag_error_init(&error);
+	for (int i = 0; i < evaluation->n_models; i++)
+	{
+		int64 started = ag_clock_ns();
+		double *out = evaluation->out[i] + (evaluation->n_rows - receiver->n_waiting) * n_outputs;
+
+		ag_error_check(ag_predictor_run_rows(&ctx, receiver->models[i]->predictor,
+											 receiver->n_waiting, receiver->features, out),
+					   &error);
+		evaluation->seconds[i] += (ag_clock_ns() - started) * 1e-9;
+	}
+	receiver->n_waiting = 0;
+}
+
 static void
 take_row(Receiver *receiver, TupleTableSlot *slot)
 {
 	AgEvaluation *evaluation = receiver->evaluation;
+	AgPredictor *predictor = evaluation->model->predictor;
 	int64 at = evaluation->n_rows;
-	const AgValue *values;
 	AgValue label;
 	bool is_null;
 	Datum datum = slot_getattr(slot, receiver->label_column + 1, &is_null);
@@ -278,16 +306,12 @@ take_row(Receiver *receiver, TupleTableSlot *slot)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_EXCEPTION),
 				 errmsg("label \"%s\" is NaN or infinite in some row", receiver->label_name)));
-	values = ag_row_from_slot(receiver->map, slot);
-	for (int i = 0; i < evaluation->n_models; i++)
-	{
-		int64 started = ag_clock_ns();
-
-		ag_predictor_run(receiver->models[i]->predictor, values,
-						 evaluation->out[i] + at * evaluation->model->n_outputs);
-		evaluation->seconds[i] += (ag_clock_ns() - started) * 1e-9;
-	}
+	ag_predictor_encode(predictor, ag_row_from_slot(receiver->map, slot),
+						receiver->features +
+							(size_t) receiver->n_waiting * ag_predictor_features(predictor));
 	evaluation->n_rows++;
+	if (++receiver->n_waiting == ROWS_AT_ONCE)
+		predict_waiting(receiver);
 }
 
 static bool
@@ -313,7 +337,7 @@ receiver_done(DestReceiver *self)
 static void
 want_columns(Receiver *receiver, AgSource *source)
 {
-	const AgModel *model = receiver->evaluation->model;
+	const AgOpenModel *model = receiver->evaluation->model;
 	int label = ag_source_find_column(source, receiver->label_name, "label");
 
 	for (int i = 0; i < model->n_inputs; i++)
@@ -360,8 +384,8 @@ tell(const Receiver *receiver)
 }
 
 AgEvaluation *
-ag_evaluate_run(const char *data, const char *name, const char *label, const AgModel *const *models,
-				int n_models)
+ag_evaluate_run(const char *data, const char *name, const char *label,
+				const AgOpenModel *const *models, int n_models)
 {
 	AgEvaluation *evaluation = palloc0(sizeof(AgEvaluation));
 	Receiver *receiver = palloc0(sizeof(Receiver));
@@ -381,6 +405,9 @@ ag_evaluate_run(const char *data, const char *name, const char *label, const AgM
 	receiver->map = ag_row_map_create(models[0], name, CurrentMemoryContext);
 	receiver->label_name = label;
 	receiver->home = CurrentMemoryContext;
+	receiver->features = MemoryContextAllocHuge(
+		receiver->home,
+		sizeof(double) * ROWS_AT_ONCE * Max(ag_predictor_features(models[0]->predictor), 1));
 	receiver->by_name = sorted_classes(models[0], compare_names);
 	receiver->by_number = sorted_classes(models[0], compare_numbers);
 	receiver->row =
@@ -389,6 +416,7 @@ ag_evaluate_run(const char *data, const char *name, const char *label, const AgM
 	source = ag_source_open(data);
 	want_columns(receiver, source);
 	ag_source_run(source, &receiver->pub);
+	predict_waiting(receiver);
 	SPI_finish();
 	tell(receiver);
 	if (evaluation->n_rows == 0)
@@ -429,7 +457,7 @@ ag_sql_evaluate(PG_FUNCTION_ARGS)
 	char *data = text_to_cstring(PG_GETARG_TEXT_PP(1));
 	AgMetric metrics[AG_METRIC_LAST];
 	AgEvaluation *evaluation;
-	const AgModel *model;
+	const AgOpenModel *model;
 	AgPredictorRow *row;
 	pg_uuid_t id;
 	char *member;

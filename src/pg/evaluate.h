@@ -15,9 +15,9 @@ typedef struct AgEvaluation
 	double *target;  /* regression */
 	int32 *class_of; /* classes; -1: one that training never saw */
 	int n_models;
-	double **out;         /* [n_models][n_rows × outputs] */
-	double *seconds;      /* [n_models] predicting all rows */
-	const AgModel *model; /* the first */
+	double **out;             /* [n_models][n_rows × outputs] */
+	double *seconds;          /* [n_models] predicting all rows */
+	const AgOpenModel *model; /* the first */
 } AgEvaluation;
 
 /*
@@ -26,7 +26,7 @@ typedef struct AgEvaluation
  * ERROR where no row has a label, or where a regression's label is no number.
  */
 extern AgEvaluation *ag_evaluate_run(const char *data, const char *name, const char *label,
-									 const AgModel *const *models, int n_models);
+									 const AgOpenModel *const *models, int n_models);
 
 /* The plain value of a metric for one of the models; NaN where it is undefined on these rows. */
 extern double ag_evaluate_metric(const AgEvaluation *evaluation, int model, AgMetric metric);

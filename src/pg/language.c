@@ -183,7 +183,7 @@ kind_of(AgType type)
 
 /* The label's type in the relation; where that has no such column, or one of another kind, the type that it had at the fit. */
 static Oid
-label_type(const AgModel *model, Oid relation)
+label_type(const AgOpenModel *model, Oid relation)
 {
 	char *label = ag_model_text(model, model->label, strlen(model->label));
 	AttrNumber column = get_attnum(relation, label);
@@ -210,7 +210,7 @@ label_type(const AgModel *model, Oid relation)
 }
 
 static void
-notice_rounding(const char *model_name, const AgModel *model, Oid type)
+notice_rounding(const char *model_name, const AgOpenModel *model, Oid type)
 {
 	Oid base = getBaseType(type);
 
@@ -230,7 +230,7 @@ ag_sql_create_function(PG_FUNCTION_ARGS)
 	List *name = ag_qualified_name_list(text_to_cstring(PG_GETARG_TEXT_PP(1)));
 	Oid relation = PG_GETARG_OID(2);
 	Oid row_type = get_rel_type_id(relation);
-	const AgModel *model;
+	const AgOpenModel *model;
 	AgPredictorRow *row;
 	pg_uuid_t id;
 	char *member;

@@ -81,7 +81,7 @@ own_test_times(Line *lines, int n)
 static void
 score_on(const char *data, const char *name, const AgPredictorRow *row, Line *lines, int n)
 {
-	const AgModel **models = palloc(sizeof(AgModel *) * n);
+	const AgOpenModel **models = palloc(sizeof(AgOpenModel *) * n);
 	int *line_of = palloc(sizeof(int) * n);
 	AgMetric metric = ag_metric_by_name(row->eval_metric);
 	AgEvaluation *evaluation;

@@ -44,7 +44,7 @@ static Datum
 predict_value(FunctionCallInfo fcinfo, AgRowForm form)
 {
 	AgCall *call = predict(fcinfo, form);
-	const AgModel *model = call->model;
+	const AgOpenModel *model = call->model;
 	double value = call->out[0];
 
 	if (model->n_classes > 0)
@@ -166,7 +166,7 @@ ag_sql_predict_class_text(PG_FUNCTION_ARGS)
 static JsonbValue *
 class_keys(AgCall *call)
 {
-	const AgModel *model = call->model;
+	const AgOpenModel *model = call->model;
 	MemoryContext caller;
 	JsonbValue *keys = call->extra;
 
@@ -280,7 +280,7 @@ class_choice(FunctionCallInfo fcinfo, AgCall *call)
 static void
 unknown_class(const AgCall *call, const char *text)
 {
-	const AgModel *model = call->model;
+	const AgOpenModel *model = call->model;
 	StringInfoData list;
 	int n = Min(model->n_classes, 20);
 
@@ -298,7 +298,7 @@ unknown_class(const AgCall *call, const char *text)
 static int
 find_class(const AgCall *call, const char *text, bool is_numeric)
 {
-	const AgModel *model = call->model;
+	const AgOpenModel *model = call->model;
 
 	for (int i = 0; i < model->n_classes; i++)
 		if (strcmp(text, ag_model_text(model, model->classes[i].name, model->classes[i].n_bytes)) ==

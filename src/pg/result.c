@@ -53,7 +53,7 @@ from_number(AgResultType *result, double value)
 }
 
 Datum
-ag_result_datum(AgResultType *result, const AgModel *model, const double *out)
+ag_result_datum(AgResultType *result, const AgOpenModel *model, const double *out)
 {
 	const AgClass *class;
 

@@ -27,7 +27,7 @@ extern void ag_result_type_init(AgResultType *result, Oid type, MemoryContext co
  * The prediction in out: a regression's value (rounded for integers), or the class, read as the type. ERROR 22P02, 22003
  * and the like, by the type's own input function, where it is none.
  */
-extern Datum ag_result_datum(AgResultType *result, const AgModel *model, const double *out);
+extern Datum ag_result_datum(AgResultType *result, const AgOpenModel *model, const double *out);
 
 /* Shortest text that reads back as the same number; palloc'd. */
 extern char *ag_result_number_text(double value);

@@ -36,7 +36,7 @@ struct AgRowMap
 {
 	MemoryContext context;
 	MemoryContext bound; /* converters of the row type at hand */
-	const AgModel *model;
+	const AgOpenModel *model;
 	char *name;
 	pg_tz *zone;
 	AgValue *values; /* [n_inputs] */
@@ -52,7 +52,7 @@ struct AgRowMap
 };
 
 static pg_tz *
-zone_of(const AgModel *model)
+zone_of(const AgOpenModel *model)
 {
 	const char *name = ag_predictor_time_zone(model->predictor);
 	pg_tz *zone;
@@ -67,7 +67,7 @@ zone_of(const AgModel *model)
 }
 
 AgRowMap *
-ag_row_map_create(const AgModel *model, const char *name, MemoryContext parent)
+ag_row_map_create(const AgOpenModel *model, const char *name, MemoryContext parent)
 {
 	MemoryContext context = AllocSetContextCreate(parent, "ag_pg row map", ALLOCSET_SMALL_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);

@@ -18,7 +18,8 @@
 typedef struct AgRowMap AgRowMap;
 
 /* Lives in a child of parent. The model must stay as long. name is the model's, for messages. */
-extern AgRowMap *ag_row_map_create(const AgModel *model, const char *name, MemoryContext parent);
+extern AgRowMap *ag_row_map_create(const AgOpenModel *model, const char *name,
+								   MemoryContext parent);
 
 /* A new statement runs: the row's type is looked at again. */
 extern void ag_row_map_recheck(AgRowMap *map);

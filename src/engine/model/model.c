@@ -17,6 +17,10 @@ typedef struct ModelKind
 	bool (*is_classifier)(const void *fitted);
 	size_t (*scratch_bytes)(const void *fitted);
 	void (*run)(const void *fitted, const double *features, void *scratch, double *out);
+	/* many rows at once; NULL: one by one */
+	AgStatus (*prepare_rows)(const AgContext *ctx, void *fitted);
+	void (*run_rows)(const void *fitted, int64_t n_rows, const double *features, void *scratch,
+					 double *out);
 } ModelKind;
 
 /* --- trees */
@@ -75,6 +79,25 @@ trees_run(const void *fitted, const double *features, void *scratch, double *out
 {
 	ag_trees_score(fitted, features, scratch);
 	ag_trees_link(fitted, scratch, out);
+}
+
+static AgStatus
+trees_prepare_rows(const AgContext *ctx, void *fitted)
+{
+	return ag_trees_prepare_rows(ctx, fitted);
+}
+
+static void
+trees_run_rows(const void *fitted, int64_t n_rows, const double *features, void *scratch,
+			   double *out)
+{
+	const AgTrees *trees = fitted;
+	const double *scores = scratch;
+	uint32_t n_out = ag_trees_n_out(trees);
+
+	ag_trees_score_rows(trees, n_rows, features, scratch);
+	for (int64_t r = 0; r < n_rows; r++)
+		ag_trees_link(trees, scores + r * trees->n_outputs, out + r * n_out);
 }
 
 /* --- linear models */
@@ -188,11 +211,12 @@ knn_run(const void *fitted, const double *features, void *scratch, double *out)
 /* By kind of image. */
 static const ModelKind kinds[] = {
 	[AG_IMAGE_TREES] = {trees_read, trees_write, trees_free, trees_n_features, trees_n_out,
-						trees_is_classifier, trees_scratch_bytes, trees_run},
+						trees_is_classifier, trees_scratch_bytes, trees_run, trees_prepare_rows,
+						trees_run_rows},
 	[AG_IMAGE_LINEAR] = {linear_read, linear_write, linear_free, linear_n_features, linear_n_out,
-						 linear_is_classifier, no_scratch, linear_run},
+						 linear_is_classifier, no_scratch, linear_run, NULL, NULL},
 	[AG_IMAGE_KNN] = {knn_read, knn_write, knn_free, knn_n_features, knn_n_out, knn_is_classifier,
-					  knn_scratch_bytes, knn_run},
+					  knn_scratch_bytes, knn_run, NULL, NULL},
 };
 
 static const ModelKind *
@@ -266,4 +290,38 @@ void
 ag_model_run(const AgModel *model, const double *features, void *scratch, double *out)
 {
 	kinds[model->kind].run(model->fitted, features, scratch, out);
+}
+
+AgStatus
+ag_model_prepare_rows(const AgContext *ctx, AgModel *model)
+{
+	const ModelKind *kind = &kinds[model->kind];
+
+	return kind->prepare_rows == NULL ? AG_OK : kind->prepare_rows(ctx, model->fitted);
+}
+
+size_t
+ag_model_rows_scratch_bytes(const AgModel *model, int64_t n_rows)
+{
+	size_t bytes = ag_model_scratch_bytes(model);
+
+	return kinds[model->kind].run_rows == NULL ? bytes : bytes * (size_t) n_rows;
+}
+
+void
+ag_model_run_rows(const AgModel *model, int64_t n_rows, const double *features, void *scratch,
+				  double *out)
+{
+	const ModelKind *kind = &kinds[model->kind];
+	uint32_t n_features, n_out;
+
+	if (kind->run_rows != NULL)
+	{
+		kind->run_rows(model->fitted, n_rows, features, scratch, out);
+		return;
+	}
+	n_features = kind->n_features(model->fitted);
+	n_out = kind->n_out(model->fitted);
+	for (int64_t r = 0; r < n_rows; r++)
+		kind->run(model->fitted, features + r * n_features, scratch, out + r * n_out);
 }

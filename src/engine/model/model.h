@@ -38,4 +38,13 @@ size_t ag_model_scratch_bytes(const AgModel *model);
  */
 void ag_model_run(const AgModel *model, const double *features, void *scratch, double *out);
 
+/*
+ * Many rows: features[n_rows][n_features] to out[n_rows][n_out], the same bytes as row by row, with a larger scratch space.
+ * Preparing makes it faster where the family can (AG_ERR_MEMORY; then it works as before).
+ */
+AgStatus ag_model_prepare_rows(const AgContext *ctx, AgModel *model);
+size_t ag_model_rows_scratch_bytes(const AgModel *model, int64_t n_rows);
+void ag_model_run_rows(const AgModel *model, int64_t n_rows, const double *features, void *scratch,
+					   double *out);
+
 #endif
