@@ -26,9 +26,9 @@ ag_cpu_level(void)
 AG_INLINE void
 exp_lanes(AgDoubles *x)
 {
-	const AgDoubles half = AG_EIGHT(0.5);
+	const AgLongs half = (AgLongs) (AgDoubles) AG_EIGHT(0.5);
 	AgDoubles k = *x * 1.4426950408889634;
-	AgInts n = __builtin_convertvector(k + AG_CHOOSE(k < 0.0, -half, half), AgInts);
+	AgInts n = __builtin_convertvector(k + (AgDoubles) (((AgLongs) k & INT64_MIN) | half), AgInts);
 	AgLongs bits = (__builtin_convertvector(n, AgLongs) + 1023) << 52;
 	AgDoubles r, p;
 
@@ -72,13 +72,13 @@ sigmoid_body(int n, const double *x, double *out)
 	for (int i = 0; i < n; i += AG_LANES)
 	{
 		AgDoubles v, e;
-		AgLongs is_positive;
+		AgLongs is_negative;
 
 		memcpy(&v, x + i, sizeof v);
-		is_positive = v >= 0.0;
-		e = AG_CHOOSE(is_positive, -v, v);
+		is_negative = (AgLongs) v >> 63;
+		e = (AgDoubles) ((AgLongs) v | INT64_MIN); /* -|v| */
 		exp_lanes(&e);
-		v = AG_CHOOSE(is_positive, one, e) / (one + e);
+		v = AG_CHOOSE(is_negative, e, one) / (one + e);
 		memcpy(out + i, &v, sizeof v);
 	}
 }
