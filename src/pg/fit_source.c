@@ -112,9 +112,11 @@ ag_fit_choose_columns(AgFitCall *call)
 	call->left_out = left_out.data;
 	call->n_left_out = n_left_out;
 	if (call->schema.n_columns < 2)
-		ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION),
-						errmsg("there is no column to learn \"%s\" from", call->label_name),
-						errdetail("No usable feature is left beside the label.")));
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_EXCEPTION),
+				 errmsg("no usable feature: there is no column beside the label \"%s\"",
+						call->label_name),
+				 n_left_out > 0 ? errdetail("Left out for their types: %s.", left_out.data) : 0));
 	ag_source_select(source);
 }
 
