@@ -40,6 +40,7 @@ free_call(void *arg)
 	ag_options_free(call->options);
 	call->options = NULL;
 	ag_arena_free(&call->arena);
+	ag_arena_free(&call->message);
 }
 
 static AgFitCall *
@@ -57,6 +58,7 @@ begin_call(void)
 	call->last_notice_ns = call->started_ns;
 	ag_mem_init(&call->mem, INT64_MAX);
 	ag_arena_init(&call->arena, &call->mem);
+	ag_arena_init(&call->message, &call->mem);
 	callback = palloc0(sizeof(MemoryContextCallback));
 	callback->func = free_call;
 	callback->arg = call;
@@ -193,12 +195,11 @@ read_rows(AgFitCall *call)
 {
 	MemoryContext context = CurrentMemoryContext;
 
-	call->reading = true;
 	PG_TRY();
 	{
 		ag_deadline_start(call->deadline_ns);
 		ag_stream_run(call->source, &call->schema, call->columns, call->zone, call->raw_text,
-					  call->line, &call->read);
+					  call->line);
 	}
 	PG_CATCH();
 	{
@@ -213,12 +214,6 @@ read_rows(AgFitCall *call)
 	PG_END_TRY();
 	if (ag_deadline_stop())
 		raise_late(call);
-	call->reading = false;
-	if (call->options->verbosity >= AG_LOG_RESOURCES)
-		ereport(NOTICE,
-				(errmsg("read " INT64_FORMAT " rows, %.1f MB in %.2f s (%.0f MB/s)",
-						call->read.n_rows, (double) call->read.n_bytes / 1e6, call->read.seconds,
-						(double) call->read.n_bytes / 1e6 / Max(call->read.seconds, 1e-6))));
 }
 
 static void

@@ -43,16 +43,14 @@ typedef struct AgFitCall
 	/* on the way */
 	MemoryContext context; /* of the whole call */
 	AgMem mem;             /* of the engine's structures */
-	AgArena arena;
+	AgArena arena;         /* of the call */
+	AgArena message;       /* of the message at hand */
 	AgLine *line;
-	AgStreamTotals read;
-	bool reading;
 	int64 last_notice_ns;
 	/* result */
 	AgFittedPredictor fitted;
 	bool has_fitted;
 	bool done;
-	AgMsgDone totals;
 	Tuplestorestate
 		*frames; /* FEATURE, MEMBER and PART as they came: work_mem, then a temporary file */
 	TupleDesc frames_desc;

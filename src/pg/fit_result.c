@@ -42,7 +42,7 @@ take_log(AgFitCall *call, const uint8 *payload, uint32 n)
 	AgError err;
 
 	ag_error_init(&err);
-	ag_error_check(ag_msg_log_read(&call->arena, payload, n, &log, &err), &err);
+	ag_error_check(ag_msg_log_read(&call->message, payload, n, &log, &err), &err);
 	if (verbosity == 0 || (int) log.level > verbosity)
 		return;
 	ereport(log.level == AG_LOG_WARNING ? WARNING : NOTICE,
@@ -61,7 +61,7 @@ take_progress(AgFitCall *call, const uint8 *payload, uint32 n)
 	double elapsed_s = (double) (now - call->started_ns) / 1e9;
 
 	ag_error_init(&err);
-	ag_error_check(ag_msg_progress_read(&call->arena, payload, n, &progress, &err), &err);
+	ag_error_check(ag_msg_progress_read(&call->message, payload, n, &progress, &err), &err);
 	if (call->options->verbosity < AG_LOG_NORMAL || now - call->last_notice_ns < NOTICE_EVERY_NS)
 		return;
 	call->last_notice_ns = now;
@@ -111,6 +111,7 @@ ag_fit_take_frame(void *arg, const AgFrameHeader *header, const uint8 *payload)
 	AgFitCall *call = arg;
 	uint32 n = header->n_bytes;
 	MemoryContext old = MemoryContextSwitchTo(call->context);
+	AgMsgDone totals; /* the trainer's last line has told them already */
 	AgError err;
 
 	ag_error_init(&err);
@@ -136,7 +137,7 @@ ag_fit_take_frame(void *arg, const AgFrameHeader *header, const uint8 *payload)
 			keep_frame(call, header->type, payload, n);
 			break;
 		case AG_FRAME_DONE:
-			ag_error_check(ag_msg_done_read(&call->arena, payload, n, &call->totals, &err), &err);
+			ag_error_check(ag_msg_done_read(&call->message, payload, n, &totals, &err), &err);
 			call->done = true;
 			break;
 		default:
@@ -163,11 +164,11 @@ store_frame(AgFitCall *call, const pg_uuid_t *id, AgFrameType type, bytea *paylo
 	switch (type)
 	{
 		case AG_FRAME_FEATURE:
-			ag_error_check(ag_msg_feature_read(&call->arena, bytes, n, &feature, &err), &err);
+			ag_error_check(ag_msg_feature_read(&call->message, bytes, n, &feature, &err), &err);
 			ag_catalog_store_feature(id, &feature);
 			break;
 		case AG_FRAME_MEMBER:
-			ag_error_check(ag_msg_member_read(&call->arena, bytes, n, &member, &err), &err);
+			ag_error_check(ag_msg_member_read(&call->message, bytes, n, &member, &err), &err);
 			ag_catalog_store_member(id, &member);
 			break;
 		default:
@@ -175,6 +176,7 @@ store_frame(AgFitCall *call, const pg_uuid_t *id, AgFrameType type, bytea *paylo
 			ag_catalog_store_part(id, part.member, part.part, part.bytes, part.n_bytes);
 			break;
 	}
+	ag_arena_free(&call->message);
 }
 
 void

@@ -40,6 +40,22 @@ struct AgLine
 	MemoryContext context;
 };
 
+static void
+check_client(AgLine *line)
+{
+	int64 now = ag_clock_ns();
+
+	if (now - line->last_client_look_ns < CLIENT_LOOK_NS)
+		return;
+	line->last_client_look_ns = now;
+	if (!ag_client_connected())
+	{
+		ClientConnectionLost = true;
+		InterruptPending = true;
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
 /* ---- starting ---- */
 
 /* The segment goes, so the session has given up or is done: the supervisor must not outlive that. */
@@ -128,6 +144,7 @@ wait_for_worker(AgLine *line)
 						 PG_WAIT_EXTENSION);
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
+		check_client(line);
 	}
 }
 
@@ -262,22 +279,6 @@ ag_line_poll(AgLine *line)
 }
 
 /* ---- waiting ---- */
-
-static void
-check_client(AgLine *line)
-{
-	int64 now = ag_clock_ns();
-
-	if (now - line->last_client_look_ns < CLIENT_LOOK_NS)
-		return;
-	line->last_client_look_ns = now;
-	if (!ag_client_connected())
-	{
-		ClientConnectionLost = true;
-		InterruptPending = true;
-		CHECK_FOR_INTERRUPTS();
-	}
-}
 
 static void
 check_deadline(AgLine *line, int64 deadline_ns, const char *message)

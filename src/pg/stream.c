@@ -10,7 +10,6 @@
 #include "tcop/dest.h"
 #include "utils/memutils.h"
 
-#include "engine/base/context.h"
 #include "pg/convert.h"
 #include "pg/errors.h"
 #include "pg/stream.h"
@@ -32,7 +31,7 @@ typedef struct Stream
 	AgBlockBuilder *builder;
 	AgWriter frame;
 	MemoryContext scratch; /* what conversions allocate */
-	AgStreamTotals *totals;
+	int64 n_rows;
 } Stream;
 
 /* The block's memory isn't the server's: it goes with the memory context the stream lives in, in an error too. */
@@ -78,7 +77,6 @@ send_block(Stream *stream)
 	if (stream->frame.failed || stream->frame.size > AG_FRAME_MAX)
 		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory"),
 						errdetail("A block of rows did not fit.")));
-	stream->totals->n_bytes += (int64) stream->frame.size;
 	send_frame(stream, AG_FRAME_BLOCK, true);
 }
 
@@ -106,7 +104,7 @@ receive_row(TupleTableSlot *slot, DestReceiver *self)
 		MemoryContextReset(stream->scratch);
 	if (ag_block_builder_full(stream->builder))
 		send_block(stream);
-	if (++stream->totals->n_rows % ROWS_A_TICK == 0)
+	if (++stream->n_rows % ROWS_A_TICK == 0)
 		ag_line_tick(stream->line);
 	return true;
 }
@@ -129,7 +127,7 @@ shut_down(DestReceiver *self)
 
 static Stream *
 create_stream(AgSource *source, const AgSchema *schema, const int *columns, pg_tz *zone,
-			  bool raw_text, AgLine *line, AgStreamTotals *totals)
+			  bool raw_text, AgLine *line)
 {
 	Stream *stream = palloc0(sizeof(Stream));
 	MemoryContextCallback *callback = palloc0(sizeof(MemoryContextCallback));
@@ -144,7 +142,6 @@ create_stream(AgSource *source, const AgSchema *schema, const int *columns, pg_t
 	stream->receiver.mydest = DestTuplestore;
 	stream->line = line;
 	stream->schema = schema;
-	stream->totals = totals;
 	stream->positions = palloc(n * sizeof(int));
 	stream->converters = palloc(n * sizeof(AgConverter *));
 	stream->values = palloc0(n * sizeof(AgValue));
@@ -171,22 +168,19 @@ create_stream(AgSource *source, const AgSchema *schema, const int *columns, pg_t
 
 void
 ag_stream_run(AgSource *source, const AgSchema *schema, const int *columns, pg_tz *zone,
-			  bool raw_text, AgLine *line, AgStreamTotals *totals)
+			  bool raw_text, AgLine *line)
 {
 	MemoryContext context =
 		AllocSetContextCreate(CurrentMemoryContext, "ag_pg stream", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
-	int64 began = ag_clock_ns();
 	Stream *stream;
 
-	memset(totals, 0, sizeof *totals);
-	stream = create_stream(source, schema, columns, zone, raw_text, line, totals);
+	stream = create_stream(source, schema, columns, zone, raw_text, line);
 	ag_source_run(source, &stream->receiver);
 	send_block(stream);
 	begin_frame(stream);
-	ag_write_u64(&stream->frame, (uint64) totals->n_rows);
+	ag_write_u64(&stream->frame, (uint64) stream->n_rows);
 	send_frame(stream, AG_FRAME_END_OF_ROWS, true);
-	totals->seconds = (double) (ag_clock_ns() - began) / 1e9;
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 }

@@ -12,18 +12,11 @@
 #include "pg/line.h"
 #include "pg/source.h"
 
-typedef struct AgStreamTotals
-{
-	int64 n_rows;
-	int64 n_bytes; /* of blocks */
-	double seconds;
-} AgStreamTotals;
-
 /*
  * Reads the source (selected before) to its end and sends it: BLOCK frames, then END_OF_ROWS. columns[c]: the source's
  * column that schema->columns[c] is. Call inside an SPI connection.
  */
 extern void ag_stream_run(AgSource *source, const AgSchema *schema, const int *columns, pg_tz *zone,
-						  bool raw_text, AgLine *line, AgStreamTotals *totals);
+						  bool raw_text, AgLine *line);
 
 #endif
