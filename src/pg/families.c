@@ -73,6 +73,27 @@ param_normal(const AgParamSpec *spec)
 	return ag_result_number_text(spec->normal);
 }
 
+static void
+family_rows(AgSrf *srf, const AgFamily *family)
+{
+	for (int i = 0; i < *family->n_specs; i++)
+	{
+		const AgParamSpec *spec = &family->specs[i];
+		Datum values[8];
+		bool nulls[8] = {false};
+
+		ag_srf_text(values, nulls, 0, family->key);
+		ag_srf_text(values, nulls, 1, spec->name);
+		ag_srf_text(values, nulls, 2, spec->aliases);
+		ag_srf_text(values, nulls, 3, param_type(spec));
+		ag_srf_text(values, nulls, 4, param_range(spec));
+		ag_srf_text(values, nulls, 5, param_normal(spec));
+		values[6] = BoolGetDatum(false); /* on a GPU */
+		ag_srf_text(values, nulls, 7, ag_message_from_utf8(spec->help));
+		ag_srf_row(srf, values, nulls);
+	}
+}
+
 PG_FUNCTION_INFO_V1(ag_sql_families);
 
 Datum
@@ -81,21 +102,7 @@ ag_sql_families(PG_FUNCTION_ARGS)
 	AgSrf srf;
 
 	ag_srf_begin(&srf, fcinfo);
-	for (int i = 0; i < ag_gbm_n_specs; i++)
-	{
-		const AgParamSpec *spec = &ag_gbm_specs[i];
-		Datum values[8];
-		bool nulls[8] = {false};
-
-		ag_srf_text(values, nulls, 0, "GBM");
-		ag_srf_text(values, nulls, 1, spec->name);
-		ag_srf_text(values, nulls, 2, spec->aliases);
-		ag_srf_text(values, nulls, 3, param_type(spec));
-		ag_srf_text(values, nulls, 4, param_range(spec));
-		ag_srf_text(values, nulls, 5, param_normal(spec));
-		values[6] = BoolGetDatum(false); /* on a GPU */
-		ag_srf_text(values, nulls, 7, ag_message_from_utf8(spec->help));
-		ag_srf_row(&srf, values, nulls);
-	}
+	for (int f = 0; f < AG_FAMILY_LAST; f++)
+		family_rows(&srf, ag_family((AgFamilyId) f));
 	return (Datum) 0;
 }

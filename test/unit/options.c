@@ -1,9 +1,17 @@
 /* options.c - the options of ag_fit: every one accepted, refused and explained. */
 #include "unit/unit.h"
 
+#include "engine/model/gbm.h"
 #include "engine/search/options.h"
 
 #define MAX_ENTRIES 64
+
+static const AgGbmParams *
+gbm(const AgFitOptions *options, int i)
+{
+	AG_REQUIRE(options->models[i].family->id == AG_FAMILY_GBM);
+	return options->models[i].params;
+}
 
 /*
  * A test writes entries as text: "path type text" a line, type one of n b 0 s { [ (null, bool, number, string, object,
@@ -73,17 +81,18 @@ defaults(AgMem *mem)
 			 isnan(o->holdout_frac) && isnan(o->memory_limit_gb) && o->positive_class == NULL &&
 			 o->time_zone == NULL && o->n_ignored == 0);
 	AG_CHECK(o->total.num_gpus == -1 && o->total.num_cpus == -1);
-	AG_REQUIRE(o->n_models == 3);
+	AG_REQUIRE(o->n_models == 4);
 	AG_CHECK_STR(o->models[0].name, "GBM");
-	AG_CHECK_STR(o->models[1].name, "GBM_2");
-	AG_CHECK_STR(o->models[2].name, "GBM_3");
-	AG_CHECK(!o->models[0].gbm.extra_trees && o->models[1].gbm.extra_trees);
-	AG_CHECK(o->models[0].gbm.num_boost_round == 10000 && o->models[0].gbm.learning_rate == 0.05);
-	AG_CHECK(o->models[2].gbm.learning_rate == 0.03 && o->models[2].gbm.num_leaves == 128 &&
-			 o->models[2].gbm.feature_fraction == 0.9 && o->models[2].gbm.min_data_in_leaf == 3);
-	AG_CHECK(o->models[0].gbm.early_stop_rounds == -1 && isinf(o->models[0].max_time_limit));
+	AG_CHECK_STR(o->models[1].name, "LR");
+	AG_CHECK_STR(o->models[2].name, "GBM_2");
+	AG_CHECK_STR(o->models[3].name, "GBM_3");
+	AG_CHECK(!gbm(o, 0)->extra_trees && gbm(o, 2)->extra_trees);
+	AG_CHECK(gbm(o, 0)->num_boost_round == 10000 && gbm(o, 0)->learning_rate == 0.05);
+	AG_CHECK(gbm(o, 3)->learning_rate == 0.03 && gbm(o, 3)->num_leaves == 128 &&
+			 gbm(o, 3)->feature_fraction == 0.9 && gbm(o, 3)->min_data_in_leaf == 3);
+	AG_CHECK(o->models[0].early_stop == -1 && isinf(o->models[0].max_time_limit));
 	AG_CHECK(o->models[0].asked.num_gpus == -1 && o->models[0].asked.num_cpus == -1);
-	AG_CHECK_STR(o->models[1].params_json, "{\"extra_trees\": true}");
+	AG_CHECK_STR(o->models[2].params_json, "{\"extra_trees\": true}");
 	ag_options_free(o);
 }
 
@@ -134,14 +143,13 @@ everything(AgMem *mem)
 	AG_CHECK_STR(o->ignored_columns[1], "B b");
 	AG_REQUIRE(o->n_models == 3);
 	AG_CHECK(o->models[0].asked.num_gpus == 0.5 && o->models[0].asked.num_cpus == 2 &&
-			 o->models[0].gbm.early_stop_rounds == 7);
+			 o->models[0].early_stop == 7);
 	AG_CHECK(o->models[1].asked.num_cpus == 1 && o->models[1].max_time_limit == 9 &&
-			 o->models[1].gbm.num_leaves == 7 && o->models[1].gbm.early_stop_rounds == 7);
-	AG_CHECK(o->models[2].gbm.early_stop_rounds == 0 && o->models[2].gbm.extra_trees);
+			 gbm(o, 1)->num_leaves == 7 && o->models[1].early_stop == 7);
+	AG_CHECK(o->models[2].early_stop == 0 && gbm(o, 2)->extra_trees);
 	AG_CHECK_STR(o->models[1].params_json,
 				 "{\"num_leaves\": 7, \"ag_args_fit\": {\"num_cpus\": 3, \"max_time_limit\": 9}, "
 				 "\"ag.num_cpus\": 1}");
-	AG_CHECK_EQ(o->models[0].gbm.seed, INT64_MAX);
 	ag_options_free(o);
 }
 
@@ -251,7 +259,8 @@ wrong_values(AgMem *mem)
 			"");
 	refused(mem, "/hyperparameters { 0", AG_ERR_OPTION, "the options leave no model to fit",
 			"Look at \"hyperparameters\", \"included_model_types\" and \"excluded_model_types\".");
-	refused(mem, "/excluded_model_types s GBM", AG_ERR_OPTION, "the options leave no model to fit",
+	refused(mem, "/hyperparameters { 1\n/hyperparameters/GBM { 0\n/excluded_model_types s GBM",
+			AG_ERR_OPTION, "the options leave no model to fit",
 			"Look at \"hyperparameters\", \"included_model_types\" and \"excluded_model_types\".");
 	/* a text is cut at a character */
 	refused(mem,
@@ -279,7 +288,7 @@ unsupported(AgMem *mem)
 	refused(mem, "/eval_metric s quadratic_kappa", AG_ERR_UNSUPPORTED,
 			"metric \"quadratic_kappa\" is not supported yet", "");
 	refused(mem, "/hyperparameters { 1\n/hyperparameters/CAT { 0", AG_ERR_UNSUPPORTED,
-			"model family \"CAT\" is not supported yet", "This release fits \"GBM\".");
+			"model family \"CAT\" is not supported yet", "This release fits GBM, LR, KNN.");
 	refused(mem, "/hyperparameters s zeroshot", AG_ERR_UNSUPPORTED,
 			"list of models \"zeroshot\" is not supported yet", "");
 	refused(mem, "/ag_args_fit { 1\n/ag_args_fit/stopping_metric s roc_auc", AG_ERR_UNSUPPORTED,

@@ -363,3 +363,70 @@ ag_pipeline_encode(const AgPipeline *pipeline, const AgValue *values, double *fe
 		}
 	}
 }
+
+/* One cell of a column, not NULL and no text, as prediction gets it. */
+static void
+value_of_cell(const AgTableColumn *column, int64_t row, AgValue *value)
+{
+	value->is_null = false;
+	switch (column->type)
+	{
+		case AG_TYPE_BOOL:
+			value->v.b = ((const uint8_t *) column->values)[row] != 0;
+			break;
+		case AG_TYPE_INT32:
+		case AG_TYPE_DATE:
+			value->v.i32 = ((const int32_t *) column->values)[row];
+			break;
+		case AG_TYPE_INT64:
+		case AG_TYPE_TIMESTAMP:
+		case AG_TYPE_TIME:
+			value->v.i64 = ((const int64_t *) column->values)[row];
+			break;
+		case AG_TYPE_FLOAT32:
+			value->v.f32 = ((const float *) column->values)[row];
+			break;
+		case AG_TYPE_FLOAT64:
+		case AG_TYPE_INTERVAL:
+			value->v.f64 = ((const double *) column->values)[row];
+			break;
+		case AG_TYPE_TEXT:
+			break;
+	}
+}
+
+static double
+feature_of_cell(const AgFeature *feature, const AgTableColumn *column, int64_t row)
+{
+	AgValue value;
+	AgDateParts parts;
+
+	if (ag_column_is_null(column, row))
+		return (double) NAN;
+	if (feature->kind == AG_FEATURE_CATEGORY)
+	{
+		uint32_t code = ((const uint32_t *) column->values)[row];
+
+		return code < feature->n_levels ? (double) code : AG_UNSEEN;
+	}
+	value_of_cell(column, row, &value);
+	if (feature->kind == AG_FEATURE_NUMBER)
+		return number_of_value(feature, column->type, &value);
+	parts = column->type == AG_TYPE_DATE ? ag_parts_of_date(value.v.i32)
+										 : ag_parts_of_timestamp(value.v.i64);
+	return ag_part_value(&parts, feature->kind);
+}
+
+void
+ag_pipeline_feature(const AgPipeline *pipeline, const AgTable *table, int f, const uint32_t *rows,
+					int64_t n, double *values)
+{
+	const AgFeature *feature = &pipeline->features[f];
+	int input = -1, c;
+
+	for (c = 0; c < table->n_columns; c++)
+		if (table->columns[c].role == AG_ROLE_FEATURE && ++input == feature->input)
+			break;
+	for (int64_t i = 0; i < n; i++)
+		values[i] = feature_of_cell(feature, &table->columns[c], rows[i]);
+}

@@ -101,6 +101,13 @@ AgStatus ag_pipeline_bin(const AgContext *ctx, const AgPipeline *pipeline, AgTab
  */
 void ag_pipeline_encode(const AgPipeline *pipeline, const AgValue *values, double *features);
 
+/*
+ * One feature of some rows of the table that the pipeline was fitted on, whose columns are all still there:
+ * values[i] = the feature of rows[i] (n of them), as ag_pipeline_encode gives it.
+ */
+void ag_pipeline_feature(const AgPipeline *pipeline, const AgTable *table, int f,
+						 const uint32_t *rows, int64_t n, double *values);
+
 /* The pipeline as an image of kind AG_IMAGE_PIPELINE, and back (everything is checked; AG_ERR_CORRUPT). */
 AgStatus ag_pipeline_write(const AgContext *ctx, const AgPipeline *pipeline, AgWriter *writer);
 AgStatus ag_pipeline_read(const AgContext *ctx, const void *image, size_t size,

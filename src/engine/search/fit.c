@@ -85,7 +85,7 @@ ag_fit_check_gpu(const AgFitJob *job, AgError *err)
 		return AG_OK;
 	if (job->gpu.n_usable > 0)
 	{
-		ag_error_set(err, AG_ERR_SYSTEM, "model family \"GBM\" cannot use a GPU yet");
+		ag_error_set(err, AG_ERR_SYSTEM, "no model family can use a GPU yet");
 		ag_error_hint(err, "Set \"num_gpus\" to 0, or ag_pg.gpu_fallback to \"warn\".");
 	}
 	else
@@ -111,15 +111,14 @@ devices_tell(AgFit *fit)
 		if (gpu->n_usable > 0)
 			ag_log_hint(&fit->ctx, AG_LOG_WARNING,
 						"Set \"num_gpus\" to 0 to fit without this warning.",
-						"model family \"GBM\" cannot use a GPU yet, so it is fitted on the CPU");
+						"no model family can use a GPU yet, so the models are fitted on the CPU");
 		else
 			ag_log_hint(&fit->ctx, AG_LOG_WARNING, gpu->cure[0] != '\0' ? gpu->cure : NULL,
 						"no GPU can be used, so the models are fitted on the CPU: %s",
 						gpu->reason[0] != '\0' ? gpu->reason : "none was looked for");
 	}
 	if (asks_fp16)
-		ag_log(&fit->ctx, AG_LOG_NORMAL,
-			   "\"use_fp16\" means nothing to GBM: its histograms are sums of integers");
+		ag_log(&fit->ctx, AG_LOG_NORMAL, "\"use_fp16\" means nothing to these model families");
 }
 
 static int
@@ -202,15 +201,13 @@ static void
 fit_release(AgFit *fit)
 {
 	for (int i = 0; i < fit->n_models; i++)
-	{
-		ag_trees_free(fit->models[i].trees);
-		ag_mem_free(fit->ctx.mem, fit->models[i].proba);
-	}
+		ag_trained_free(&fit->ctx, &fit->models[i].trained);
 	ag_mem_free(fit->ctx.mem, fit->holdout.train_rows);
 	ag_mem_free(fit->ctx.mem, fit->holdout.valid_rows);
 	ag_mem_free(fit->ctx.mem, fit->holdout.target);
 	ag_mem_free(fit->ctx.mem, fit->holdout.class_of);
-	ag_bins_free(fit->bins);
+	ag_fit_rows_free(&fit->rows);
+	ag_mem_free(fit->ctx.mem, fit->sample);
 	ag_pipeline_free(fit->pipeline);
 	ag_label_free(fit->label);
 	ag_arena_free(&fit->arena);
@@ -234,7 +231,6 @@ ag_fit_run(const AgContext *ctx, const AgFitJob *job, AgTable *table, const AgFi
 	fit.options = job->options;
 	fit.table = table;
 	fit.sink = sink;
-	fit.bins_of = -1;
 	ag_arena_init(&fit.arena, ctx->mem);
 	deadline_set(&fit);
 

@@ -22,7 +22,7 @@ ag_fit_ensemble(AgFit *fit)
 	if (predictions == NULL || weights == NULL)
 		return ag_mem_error(fit->ctx.mem, (size_t) fit->n_models * sizeof *weights, fit->ctx.error);
 	for (int i = 0; i < fit->n_models; i++)
-		predictions[i] = fit->models[i].proba;
+		predictions[i] = fit->models[i].trained.valid_proba;
 	ag_log(&fit->ctx, AG_LOG_NORMAL, "Weighing the models: WeightedEnsemble_L2 ...");
 	/* The models may have used up their time to the last: weighing them is worth some of what is kept for storing. */
 	if (fit->host->deadline_ns != INT64_MAX)

@@ -48,7 +48,7 @@ classes_at_most(const AgTable *table, const AgFitOptions *options)
 int64_t
 ag_fit_memory(const AgTable *table, const AgFitOptions *options, int n_threads)
 {
-	int64_t n = table->n_rows, training = 0, kept = 0;
+	int64_t n = table->n_rows, training = 0, kept = 0, of_family[AG_FAMILY_LAST] = {0};
 	int n_classes = classes_at_most(table, options);
 	AgTrainData data;
 	AgBins bins;
@@ -74,12 +74,15 @@ ag_fit_memory(const AgTable *table, const AgFitOptions *options, int n_threads)
 	data.n_train = data.n_valid = n;
 	for (int i = 0; i < options->n_models; i++)
 	{
-		int64_t one = ag_gbm_memory(&data, &options->models[i].gbm, n_threads);
+		AgFamilyId family = options->models[i].family->id;
+		int64_t one = ag_family_memory(&options->models[i], &data, n_threads);
 
-		training = one > training ? one : training;
+		of_family[family] = one > of_family[family] ? one : of_family[family];
 		kept += (int64_t) (ag_holdout_rule(n) * (double) n) * (n_classes > 0 ? n_classes : 1) * 8;
 	}
 	ag_mem_free(table->mem, bins.features);
-	return table->mem->used_bytes + n * ROW_SCRATCH + bins.n_features * bins.column_stride +
-		   n * bins.row_stride + training + kept + (INT64_C(16) << 20);
+	/* The forms of the rows that the families learn from stay for the next model. */
+	for (int i = 0; i < AG_FAMILY_LAST; i++)
+		training += of_family[i];
+	return table->mem->used_bytes + n * ROW_SCRATCH + training + kept + (INT64_C(16) << 20);
 }

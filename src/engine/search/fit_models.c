@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/threads.h"
+#include "engine/model/model.h"
 #include "engine/search/fit_state.h"
 
 #define TIMED_ROWS 512 /* rows that prediction is timed on */
@@ -17,96 +18,70 @@ megabytes(int64_t n_bytes)
 	return (double) n_bytes / 1e6;
 }
 
+/* Does no model after the m-th need the table's columns? */
 static bool
-same_bins(const AgGbmParams *a, const AgGbmParams *b)
-{
-	return a->max_bin == b->max_bin && a->min_data_in_bin == b->min_data_in_bin;
-}
-
-/*
- * Models with the same binning share one matrix. The table's columns are given back with the last binning
- * that needs them.
- */
-static AgStatus
-bins_for(AgFit *fit, int m)
+is_last_reader(const AgFit *fit, int m)
 {
 	const AgModelConfig *models = fit->options->models;
-	const AgGbmParams *params = &models[m].gbm;
-	AgBinParams bin_params;
-	int64_t began = ag_clock_ns();
-	bool drop = true;
 
-	if (fit->bins_of >= 0 && same_bins(&models[fit->bins_of].gbm, params))
-		return AG_OK;
 	for (int i = m + 1; i < fit->options->n_models; i++)
-		drop = drop && same_bins(&models[i].gbm, params);
-	ag_bins_free(fit->bins);
-	fit->bins = NULL;
-	fit->bins_of = -1;
-	bin_params.max_bins = params->max_bin - 1; /* the missing bin is one of max_bin */
-	bin_params.min_data_in_bin = params->min_data_in_bin;
-	bin_params.sample_rows = 200000;
-	AG_TRY(ag_pipeline_bin(&fit->ctx, fit->pipeline, fit->table, &bin_params, drop, &fit->bins));
-	AG_TRY(ag_bins_make_rows(&fit->ctx, fit->bins));
-	fit->bins_of = m;
-	ag_log(&fit->ctx, AG_LOG_RESOURCES,
-		   "%d features binned to at most %d bins (%.2f s), %.1f MB in use", fit->bins->n_features,
-		   bin_params.max_bins, ag_fit_seconds(began), megabytes(fit->ctx.mem->used_bytes));
-	return AG_OK;
+		if (!ag_family_shares_rows(&models[m], &models[i]))
+			return false;
+	return true;
 }
 
-/*
- * A row's features as raw values that fall into its bins. The table may be gone by now, and how long a prediction takes
- * doesn't depend on where in its bin a value lies.
- */
-static void
-row_unbin(const AgBins *bins, int64_t row, double *features)
+/* Some validation rows' features, to time predictions on: the table may be gone by then. */
+static AgStatus
+sample_take(AgFit *fit)
 {
-	for (int f = 0; f < bins->n_features; f++)
-	{
-		const AgBinFeature *feature = &bins->features[f];
-		int bin = bins->columns[(size_t) f * (size_t) bins->column_stride + (size_t) row];
+	const AgHoldout *h = &fit->holdout;
+	int64_t n = h->n_valid < TIMED_ROWS ? h->n_valid : TIMED_ROWS;
+	int n_features = fit->pipeline->n_features;
+	double *column;
 
-		if (bin == 0)
-			features[f] = (double) NAN;
-		else if (feature->is_category)
-			features[f] = (double) (bin - 1);
-		else if (bin < feature->n_bins)
-			features[f] = feature->cuts[bin - 1];
-		else
-			features[f] = (double) INFINITY;
+	if (n == 0)
+		return AG_OK;
+	AG_TRY(ag_get(&fit->ctx, (size_t) n, (size_t) n_features * sizeof *fit->sample, &fit->sample));
+	AG_TRY(ag_get(&fit->ctx, (size_t) n, sizeof *column, &column));
+	for (int f = 0; f < n_features; f++)
+	{
+		ag_pipeline_feature(fit->pipeline, fit->table, f, h->valid_rows, n, column);
+		for (int64_t i = 0; i < n; i++)
+			fit->sample[i * n_features + f] = column[i];
 	}
+	ag_mem_free(fit->ctx.mem, column);
+	fit->n_sample = n;
+	return AG_OK;
 }
 
 /* Seconds that predicting the validation rows takes on one CPU, extrapolated from some of them. */
 static AgStatus
-predict_time(AgFit *fit, AgFitModel *model)
+predict_time(AgFit *fit, const AgContext *ctx, AgFitModel *model)
 {
-	const AgHoldout *h = &fit->holdout;
-	int64_t n = h->n_valid < TIMED_ROWS ? h->n_valid : TIMED_ROWS;
-	double *features, *scores;
-	int64_t spent = 0;
+	AgModel loaded;
+	double *out = NULL;
+	void *scratch = NULL;
+	int64_t began, n = 0;
+	AgStatus status;
 
 	model->predict_seconds = 0.0;
-	if (n == 0)
+	if (fit->n_sample == 0)
 		return AG_OK;
-	AG_TRY(ag_get(&fit->ctx,
-				  (size_t) fit->bins->n_features + (size_t) model->trees->n_outputs * 2 + 2,
-				  sizeof *features, &features));
-	scores = features + fit->bins->n_features;
-	for (int64_t i = 0; i < n && spent < 100000000; i++) /* 0.1 s is enough to know */
+	AG_TRY(ag_model_read(ctx, model->trained.image, model->trained.n_image, &loaded));
+	AG_GO(ag_get(ctx, ag_model_n_out(&loaded), sizeof *out, &out));
+	AG_GO(ag_get(ctx, ag_model_scratch_bytes(&loaded), 1, &scratch));
+	began = ag_clock_ns();
+	while (n < fit->n_sample && ag_clock_ns() - began < 100000000) /* 0.1 s is enough to know */
 	{
-		int64_t began;
-
-		row_unbin(fit->bins, h->valid_rows[i], features);
-		began = ag_clock_ns();
-		ag_trees_score(model->trees, features, scores);
-		ag_trees_link(model->trees, scores, scores + model->trees->n_outputs);
-		spent += ag_clock_ns() - began;
-		model->predict_seconds = (double) spent * 1e-9 / (double) (i + 1) * (double) h->n_valid;
+		ag_model_run(&loaded, fit->sample + n * fit->pipeline->n_features, scratch, out);
+		n++;
 	}
-	ag_mem_free(fit->ctx.mem, features);
-	return AG_OK;
+	model->predict_seconds = ag_fit_seconds(began) / (double) n * (double) fit->holdout.n_valid;
+done:
+	ag_mem_free(ctx->mem, out);
+	ag_mem_free(ctx->mem, scratch);
+	ag_model_free(&loaded);
+	return status;
 }
 
 static AgStatus
@@ -117,24 +92,23 @@ model_score(AgFit *fit, const AgContext *ctx, AgFitModel *model)
 	int64_t n_values = h->n_valid * (label->n_classes > 0 ? label->n_classes : 1);
 
 	model->value = (double) NAN;
-	if (h->n_valid == 0 || model->proba == NULL)
+	if (h->n_valid == 0 || model->trained.valid_proba == NULL)
 		return AG_OK;
 	for (int64_t i = 0; i < n_values; i++)
-		if (!isfinite(model->proba[i]))
+		if (!isfinite(model->trained.valid_proba[i]))
 			return ag_error_set(ctx->error, AG_ERR_DATA,
 								"its predictions of the validation rows are not finite");
 	if (label->class_of != NULL)
 		return ag_metric_classes(ctx, fit->metric, h->n_valid, label->n_classes, h->class_of,
-								 model->proba, 0.5, NULL, &model->value);
-	return ag_metric_regression(ctx, fit->metric, h->n_valid, h->target, model->proba, NULL,
-								&model->value);
+								 model->trained.valid_proba, 0.5, NULL, &model->value);
+	return ag_metric_regression(ctx, fit->metric, h->n_valid, h->target, model->trained.valid_proba,
+								NULL, &model->value);
 }
 
 static void
 train_data_set(const AgFit *fit, AgTrainData *data)
 {
 	memset(data, 0, sizeof *data);
-	data->bins = fit->bins;
 	data->problem = fit->label->problem;
 	data->n_classes = fit->label->n_classes;
 	data->target = fit->label->target;
@@ -161,54 +135,53 @@ pool_for(AgFit *fit, const AgModelConfig *config, struct AgPool **own, AgContext
 	return AG_OK;
 }
 
+/* A booster that no validation rows watch stops after a modest number of rounds, unless the user says how many. */
+static AgModelConfig
+config_unwatched(AgFit *fit, const AgModelConfig *config, AgGbmParams *params)
+{
+	AgModelConfig changed = *config;
+
+	if (fit->holdout.n_valid > 0 || config->family->id != AG_FAMILY_GBM)
+		return changed;
+	*params = *(const AgGbmParams *) config->params;
+	if (params->num_boost_round > AG_FIT_ROUNDS_UNWATCHED)
+		params->num_boost_round = AG_FIT_ROUNDS_UNWATCHED;
+	changed.params = params;
+	return changed;
+}
+
 /* Everything that goes wrong with one model, in ctx->error, so that another may still work. */
 static AgStatus
 model_fit(AgFit *fit, AgContext *ctx, int m, AgFitModel *model)
 {
 	const AgModelConfig *config = &fit->options->models[m];
+	AgGbmParams params;
+	AgModelConfig used = config_unwatched(fit, config, &params);
 	AgTrainData data;
-	AgBoostResult result;
 	struct AgPool *pool = NULL;
 	int64_t began = ag_clock_ns();
 	AgStatus status;
 
-	memset(&result, 0, sizeof result);
 	AG_GO(pool_for(fit, config, &pool, ctx));
 	model->config = config;
 	model->num_cpus = ag_pool_size(ctx->pool);
-	model->params = config->gbm;
-	if (fit->holdout.n_valid == 0 && model->params.num_boost_round > AG_FIT_ROUNDS_UNWATCHED)
-		model->params.num_boost_round = AG_FIT_ROUNDS_UNWATCHED;
 	train_data_set(fit, &data);
 	ag_log(&fit->ctx, AG_LOG_RESOURCES, "Fitting %s with 'num_gpus': 0, 'num_cpus': %d",
 		   config->name, model->num_cpus);
-	ag_log(&fit->ctx, AG_LOG_RESOURCES,
-		   "  memory: %.1f MB in use, at most %.1f MB more to train, limit %.1f MB",
-		   megabytes(ctx->mem->used_bytes),
-		   megabytes(ag_gbm_memory(&data, &model->params, model->num_cpus)),
-		   megabytes(ctx->mem->limit_bytes));
+	ag_log(&fit->ctx, AG_LOG_RESOURCES, "  memory: %.1f MB in use, limit %.1f MB",
+		   megabytes(ctx->mem->used_bytes), megabytes(ctx->mem->limit_bytes));
 	if (fit->options->verbosity >= AG_LOG_TRACE)
 	{
-		const char *params = ag_fit_params_json(fit, &model->params);
+		const char *text = ag_fit_params_json(fit, &used);
 
-		ag_log(&fit->ctx, AG_LOG_TRACE, "  parameters: %s", params != NULL ? params : "?");
+		ag_log(&fit->ctx, AG_LOG_TRACE, "  parameters: %s", text != NULL ? text : "?");
 	}
-	AG_GO(ag_gbm_train(ctx, &data, &model->params, &result));
-	model->trees = result.trees;
-	model->proba = result.valid_proba;
-	model->rounds = result.best_round;
-	model->rounds_run = result.rounds_run;
-	model->stopped_by = result.stopped_by_time                              ? "time"
-						: result.stopped_by_patience                        ? "patience"
-						: result.rounds_run < model->params.num_boost_round ? "want of splits"
-																			: "rounds";
-	result.trees = NULL;
-	result.valid_proba = NULL;
+	AG_GO(ag_family_train(ctx, &fit->rows, &used, fit->options->random_state, &data,
+						  is_last_reader(fit, m), &model->trained));
 	model->fit_seconds = ag_fit_seconds(began);
 	AG_GO(model_score(fit, ctx, model));
-	AG_GO(predict_time(fit, model));
+	AG_GO(predict_time(fit, ctx, model));
 done:
-	ag_boost_result_free(ctx, &result);
 	ag_pool_free(pool);
 	return status;
 }
@@ -233,11 +206,18 @@ model_deadline(const AgFit *fit, int m)
 static void
 model_tell(AgFit *fit, const AgFitModel *model)
 {
+	const AgTrained *trained = &model->trained;
+
 	if (isfinite(model->value))
 		ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.5g  %s", ag_metric_score(fit->metric, model->value),
 			   ag_metric_name(fit->metric));
-	ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.2f s  to fit (%d rounds of %d kept, ended by %s)",
-		   model->fit_seconds, model->rounds, model->rounds_run, model->stopped_by);
+	if (trained->rounds >= 0)
+		ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.2f s  to fit (%d rounds of %d kept, ended by %s)",
+			   model->fit_seconds, trained->rounds, trained->rounds_run, trained->ended_by);
+	else
+		ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.2f s  to fit", model->fit_seconds);
+	if (trained->note[0] != '\0')
+		ag_log(&fit->ctx, AG_LOG_NORMAL, "  %s: %s", model->config->name, trained->note);
 	if (fit->holdout.n_valid > 0)
 		ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.3f s  to predict %lld rows", model->predict_seconds,
 			   (long long) fit->holdout.n_valid);
@@ -278,10 +258,7 @@ model_run(AgFit *fit, int m, AgError *failure)
 		model_tell(fit, model);
 		return AG_OK;
 	}
-	ag_trees_free(model->trees);
-	ag_mem_free(fit->ctx.mem, model->proba);
-	model->trees = NULL;
-	model->proba = NULL;
+	ag_trained_free(&fit->ctx, &model->trained);
 	if (failure->status == AG_OK)
 		*failure = err;
 	if (status == AG_ERR_CANCELLED)
@@ -308,6 +285,10 @@ ag_fit_models(AgFit *fit)
 	fit->models = ag_arena_alloc(&fit->arena, (size_t) n, sizeof *fit->models);
 	if (fit->models == NULL)
 		return ag_mem_error(fit->ctx.mem, (size_t) n * sizeof *fit->models, fit->ctx.error);
+	fit->rows.ctx = &fit->ctx;
+	fit->rows.pipeline = fit->pipeline;
+	fit->rows.table = fit->table;
+	AG_TRY(sample_take(fit));
 	for (int m = 0; m < n; m++)
 	{
 		AG_TRY(ag_check_cancel(&fit->ctx));
@@ -317,7 +298,6 @@ ag_fit_models(AgFit *fit)
 				ag_log(&fit->ctx, AG_LOG_NORMAL, "No time is left for %d of %d models", n - m, n);
 			break;
 		}
-		AG_TRY(bins_for(fit, m));
 		AG_TRY(model_run(fit, m, &failure));
 	}
 	if (fit->n_models > 0)

@@ -8,7 +8,7 @@
 #include "engine/search/json.h"
 
 static double
-param_value(const AgParamSpec *spec, const AgGbmParams *params)
+param_value(const AgParamSpec *spec, const void *params)
 {
 	const char *at = (const char *) params + spec->offset;
 	double real;
@@ -31,39 +31,55 @@ param_value(const AgParamSpec *spec, const AgGbmParams *params)
 	return integer;
 }
 
+/* The n-th of the blank-separated words. */
 static void
-params_write(AgWriter *out, const AgGbmParams *params)
+word_write(AgWriter *out, const char *words, int n)
 {
+	while (n-- > 0)
+		words = strchr(words, ' ') + 1;
+	ag_json_string(out, words, strcspn(words, " "));
+}
+
+static void
+params_write(AgWriter *out, const AgModelConfig *config)
+{
+	const AgFamily *family = config->family;
 	bool first = true;
 
 	ag_json_raw(out, "{");
-	for (int i = 0; i < ag_gbm_n_specs; i++)
+	for (int i = 0; i < *family->n_specs; i++)
 	{
-		double value = param_value(&ag_gbm_specs[i], params);
+		const AgParamSpec *spec = &family->specs[i];
+		double value = param_value(spec, config->params);
 
-		ag_json_key(out, &first, ag_gbm_specs[i].name);
-		if (ag_gbm_specs[i].type == AG_PARAM_BOOL)
+		ag_json_key(out, &first, spec->name);
+		if (spec->type == AG_PARAM_BOOL)
 			ag_json_raw(out, value != 0.0 ? "true" : "false");
+		else if (spec->type == AG_PARAM_CHOICE)
+			word_write(out, spec->choices, (int) value);
 		else
 			ag_json_number(out, value);
 	}
-	ag_json_key(out, &first, "ag.early_stop");
-	if (params->early_stop_rounds < 0)
-		ag_json_raw(out, "\"adaptive\"");
-	else if (params->early_stop_rounds == 0)
-		ag_json_raw(out, "null");
-	else
-		ag_json_number(out, params->early_stop_rounds);
+	if (family->stops_early)
+	{
+		ag_json_key(out, &first, "ag.early_stop");
+		if (config->early_stop < 0)
+			ag_json_raw(out, "\"adaptive\"");
+		else if (config->early_stop == 0)
+			ag_json_raw(out, "null");
+		else
+			ag_json_number(out, config->early_stop);
+	}
 	ag_json_raw(out, "}");
 }
 
 char *
-ag_fit_params_json(AgFit *fit, const AgGbmParams *params)
+ag_fit_params_json(AgFit *fit, const AgModelConfig *config)
 {
 	AgWriter out;
 
 	ag_writer_init(&out, fit->ctx.mem);
-	params_write(&out, params);
+	params_write(&out, config);
 	return ag_json_take(&out, &fit->arena);
 }
 
@@ -91,13 +107,16 @@ model_write(AgWriter *out, const AgFitModel *model)
 
 	ag_json_raw(out, "{");
 	key_text(out, &first, "name", model->config->name);
-	key_text(out, &first, "family", "GBM");
-	key_number(out, &first, "rounds", model->rounds);
-	key_number(out, &first, "rounds_run", model->rounds_run);
-	key_text(out, &first, "stopped_by", model->stopped_by);
+	key_text(out, &first, "family", model->config->family->key);
+	if (model->trained.rounds >= 0)
+	{
+		key_number(out, &first, "rounds", model->trained.rounds);
+		key_number(out, &first, "rounds_run", model->trained.rounds_run);
+	}
+	key_text(out, &first, "stopped_by", model->trained.ended_by);
 	key_text(out, &first, "device", "cpu");
 	ag_json_key(out, &first, "params");
-	params_write(out, &model->params);
+	params_write(out, model->config);
 	ag_json_raw(out, "}");
 }
 

@@ -161,9 +161,9 @@ report_model(AgFit *fit, int i)
 	memset(&member, 0, sizeof member);
 	member.ordinal = member.fit_order = i + 1;
 	member.name = model->config->name;
-	member.family = "GBM";
+	member.family = model->config->family->key;
 	member.stack_level = 1;
-	member.params_json = ag_fit_params_json(fit, &model->params);
+	member.params_json = ag_fit_params_json(fit, model->config);
 	if (member.params_json == NULL)
 		return no_memory(fit, 0);
 	member.score_val = ag_metric_score(fit->metric, model->value);
@@ -206,7 +206,7 @@ report_ensemble(AgFit *fit)
 	return fit->sink->member(fit->sink->host, &member);
 }
 
-/* Images are written one at a time, so that only one is in memory beside the models. */
+/* The pipeline's image first, as member 0. */
 static AgStatus
 report_images(AgFit *fit)
 {
@@ -218,9 +218,9 @@ report_images(AgFit *fit)
 	AG_GO(fit->sink->image(fit->sink->host, 0, out.data, out.size));
 	for (int i = 0; i < fit->n_models; i++)
 	{
-		out.size = 0;
-		AG_GO(ag_trees_write(&fit->ctx, fit->models[i].trees, &out));
-		AG_GO(fit->sink->image(fit->sink->host, i + 1, out.data, out.size));
+		const AgTrained *trained = &fit->models[i].trained;
+
+		AG_GO(fit->sink->image(fit->sink->host, i + 1, trained->image, trained->n_image));
 	}
 done:
 	ag_writer_free(&out);

@@ -5,9 +5,8 @@
 #define AG_FIT_STATE_H
 
 #include "engine/base/bytes.h"
-#include "engine/data/bins.h"
 #include "engine/data/pipeline.h"
-#include "engine/model/trees.h"
+#include "engine/search/families.h"
 #include "engine/search/fit.h"
 
 #define AG_FIT_MIN_HOLDOUT_ROWS 10  /* fewer rows are all trained on */
@@ -28,15 +27,11 @@ typedef struct AgHoldout
 typedef struct AgFitModel
 {
 	const AgModelConfig *config;
-	AgGbmParams params; /* as used */
-	AgTrees *trees;
-	double *proba; /* predictions of the validation rows; NULL without any */
-	double value;  /* of the eval metric, plain; NaN: unknown */
+	AgTrained trained; /* valid_proba: NULL without validation rows */
+	double value;      /* of the eval metric, plain; NaN: unknown */
 	double fit_seconds, predict_seconds;
 	int num_cpus;
-	int rounds, rounds_run;
-	const char *stopped_by; /* "rounds", "patience", "time", "want of splits" */
-	double weight;          /* in the ensemble */
+	double weight; /* in the ensemble */
 } AgFitModel;
 
 typedef struct AgFit
@@ -52,8 +47,9 @@ typedef struct AgFit
 
 	AgLabel *label;
 	AgPipeline *pipeline;
-	AgBins *bins;
-	int bins_of; /* the model whose max_bin and min_data_in_bin they have; -1: none yet */
+	AgFitRows rows;
+	double *sample; /* [n_sample][n_features] validation rows to time predictions on */
+	int64_t n_sample;
 	AgHoldout holdout;
 	AgMetric metric, stop_metric;
 	int64_t n_rows, n_left_out;
@@ -85,7 +81,7 @@ AgStatus ag_fit_ensemble(AgFit *fit);
 /* fit_report.c: everything to the sink. */
 AgStatus ag_fit_report(AgFit *fit);
 /* The hyperparameters as JSON, in the fit's arena; NULL when out of memory. */
-char *ag_fit_params_json(AgFit *fit, const AgGbmParams *params);
+char *ag_fit_params_json(AgFit *fit, const AgModelConfig *config);
 /* fit_plan.c: the executed plan as JSON, likewise. */
 char *ag_fit_plan_json(AgFit *fit);
 /* The name of the model to predict with, and its plain metric value. */

@@ -11,7 +11,7 @@
 #include "engine/base/bytes.h"
 #include "engine/base/context.h"
 #include "engine/data/label.h"
-#include "engine/model/gbm.h"
+#include "engine/model/family.h"
 #include "engine/model/metric.h"
 
 typedef enum AgJson
@@ -59,18 +59,13 @@ typedef struct AgResourcesAsked
 	int num_cpus;    /* -1 auto, >= 1 */
 } AgResourcesAsked;
 
-typedef enum AgFamilyId
-{
-	AG_FAMILY_GBM = 0,
-	AG_FAMILY_LAST
-} AgFamilyId;
-
 /* One configuration to fit, in the order given. */
 typedef struct AgModelConfig
 {
-	AgFamilyId family;
-	char name[64];          /* "GBM", "GBM_2", ... unique */
-	AgGbmParams gbm;        /* family GBM */
+	const AgFamily *family;
+	char name[64];          /* "GBM", "GBM_2", "LR", ... unique */
+	void *params;           /* the family's structure; arena */
+	int early_stop;         /* rounds without a gain; -1: the adaptive rule, 0: off */
 	AgResourcesAsked asked; /* ag_args_fit of the model over the fit's, already merged */
 	double max_time_limit;  /* seconds; INFINITY: none */
 	bool use_fp16;          /* asked for; a family it means nothing to says so */

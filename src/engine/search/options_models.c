@@ -9,55 +9,52 @@
 
 #include "engine/base/nearest.h"
 
-typedef struct FamilyFacts
+typedef struct ListFacts
 {
 	const char *key;
 	bool supported;
-} FamilyFacts;
+} ListFacts;
 
-/* Keys that users of AutoGluon know; what this release fits comes first. */
-static const FamilyFacts families[] = {
-	{"GBM", true},
-	{"CAT", false},
-	{"XGB", false},
-	{"RF", false},
-	{"XT", false},
-	{"KNN", false},
-	{"LR", false},
-	{"NN_TORCH", false},
-	{"FASTAI", false},
-	{"GBM_PREP", false},
-	{"TABM", false},
-	{"REALMLP", false},
-	{"TABICL", false},
-	{"MITRA", false},
-	{"TABDPT", false},
-	{"TABDPT-TURBO", false},
-	{"TABPFNMIX", false},
-	{"NORI", false},
-	{"REALTABPFN-V2", false},
-	{"REALTABPFN-V2.5", false},
-	{"TABPFN-2.6", false},
-	{"TABPFN-3", false},
-	{"EBM", false},
-	{"AG_AUTOMM", false},
-	{"FT_TRANSFORMER", false},
-	{"AG_TEXT_NN", false},
-	{"AG_IMAGE_NN", false},
-	{"IM_RULEFIT", false},
-	{"IM_FIGS", false},
-	{"IM_GREEDYTREE", false},
-	{"IM_BOOSTEDRULES", false},
-	{"IM_HSTREE", false},
-	{"DUMMY", false},
-	{"VW", false},
-	{"FASTTEXT", false},
+/* Keys that users of AutoGluon know and that aren't in family.h's table. */
+static const char *const unsupported_families[] = {
+	"CAT",
+	"XGB",
+	"RF",
+	"XT",
+	"NN_TORCH",
+	"FASTAI",
+	"GBM_PREP",
+	"TABM",
+	"REALMLP",
+	"TABICL",
+	"MITRA",
+	"TABDPT",
+	"TABDPT-TURBO",
+	"TABPFNMIX",
+	"NORI",
+	"REALTABPFN-V2",
+	"REALTABPFN-V2.5",
+	"TABPFN-2.6",
+	"TABPFN-3",
+	"EBM",
+	"AG_AUTOMM",
+	"FT_TRANSFORMER",
+	"AG_TEXT_NN",
+	"AG_IMAGE_NN",
+	"IM_RULEFIT",
+	"IM_FIGS",
+	"IM_GREEDYTREE",
+	"IM_BOOSTEDRULES",
+	"IM_HSTREE",
+	"DUMMY",
+	"VW",
+	"FASTTEXT",
 };
 
-#define N_FAMILIES (sizeof families / sizeof families[0])
+#define N_UNSUPPORTED (sizeof unsupported_families / sizeof unsupported_families[0])
 
 /* Lists of models by name. */
-static const FamilyFacts lists[] = {
+static const ListFacts lists[] = {
 	{"default", true},
 	{"light", false},
 	{"very_light", false},
@@ -79,17 +76,18 @@ static AgStatus
 param_parse(const AgOptionNode *node, AgModelConfig *model, AgError *err)
 {
 	char label[AG_MAX_OPTION_PATH + 1];
+	const AgFamily *family = model->family;
 
 	if (node->type == AG_JSON_NULL) /* as not given */
 	{
 		const char *nearest = NULL;
 
-		if (ag_param_find(ag_gbm_specs, ag_gbm_n_specs, node->key, &nearest) != NULL)
+		if (ag_param_find(family->specs, *family->n_specs, node->key, &nearest) != NULL)
 			return AG_OK;
 	}
 	else if (node->type == AG_JSON_OBJECT || node->type == AG_JSON_ARRAY)
 	{
-		const AgParamSpec *spec = ag_param_find(ag_gbm_specs, ag_gbm_n_specs, node->key, NULL);
+		const AgParamSpec *spec = ag_param_find(family->specs, *family->n_specs, node->key, NULL);
 
 		if (spec != NULL)
 		{
@@ -101,8 +99,8 @@ param_parse(const AgOptionNode *node, AgModelConfig *model, AgError *err)
 	if (strncmp(node->key, "ag.", 3) == 0 || strncmp(node->key, "ag_args", 7) == 0)
 		return ag_option_unsupported("model argument", ag_option_label(node, label, sizeof label),
 									 err);
-	return ag_param_set(ag_gbm_specs, ag_gbm_n_specs, "GBM", node->key, node->text,
-						node->type == AG_JSON_STRING, &model->gbm, err);
+	return ag_param_set(family->specs, *family->n_specs, family->key, node->key, node->text,
+						node->type == AG_JSON_STRING, model->params, err);
 }
 
 /*
@@ -133,12 +131,27 @@ entry_parse(const AgOptionNode *node, const AgFitArgs *common, AgModelConfig *mo
 	model->asked = args.asked;
 	model->max_time_limit = args.max_time_limit;
 	model->use_fp16 = args.use_fp16;
-	model->gbm.early_stop_rounds = args.early_stop;
+	model->early_stop = args.early_stop;
 	return AG_OK;
 }
 
+/* The next of a family: "GBM", then "GBM_2", ... */
+static void
+model_name(AgFitOptions *options, const AgFamily *family, char *name, size_t size)
+{
+	int n = 1;
+
+	for (int i = 0; i < options->n_models; i++)
+		n += options->models[i].family == family;
+	if (n == 1)
+		snprintf(name, size, "%s", family->key);
+	else
+		snprintf(name, size, "%s_%d", family->key, n);
+}
+
 static AgStatus
-model_add(AgFitOptions *options, const AgOptionNode *node, const AgFitArgs *common, AgError *err)
+model_add(AgFitOptions *options, const AgFamily *family, const AgOptionNode *node,
+		  const AgFitArgs *common, AgError *err)
 {
 	AgModelConfig *model;
 
@@ -146,20 +159,19 @@ model_add(AgFitOptions *options, const AgOptionNode *node, const AgFitArgs *comm
 		return ag_error_set(err, AG_ERR_OPTION,
 							"option \"hyperparameters\" has more than %d models", AG_MAX_MODELS);
 	model = &options->models[options->n_models];
-	model->family = AG_FAMILY_GBM;
-	if (options->n_models == 0)
-		snprintf(model->name, sizeof model->name, "GBM");
-	else
-		snprintf(model->name, sizeof model->name, "GBM_%d", options->n_models + 1);
-	ag_params_default(ag_gbm_specs, ag_gbm_n_specs, &model->gbm);
-	model->gbm.seed = options->random_state;
+	model->family = family;
+	model_name(options, family, model->name, sizeof model->name);
+	model->params = ag_arena_alloc(&options->arena, 1, family->params_bytes);
+	if (model->params == NULL)
+		return ag_mem_error(options->arena.mem, family->params_bytes, err);
+	ag_params_default(family->specs, *family->n_specs, model->params);
 	options->n_models++;
 	if (node == NULL)
 	{
 		model->asked = common->asked;
 		model->max_time_limit = common->max_time_limit;
 		model->use_fp16 = common->use_fp16;
-		model->gbm.early_stop_rounds = common->early_stop;
+		model->early_stop = common->early_stop;
 		return AG_OK;
 	}
 	model->params_json = ag_option_json(&options->arena, node);
@@ -168,40 +180,67 @@ model_add(AgFitOptions *options, const AgOptionNode *node, const AgFitArgs *comm
 	return entry_parse(node, common, model, err);
 }
 
-/*
- * AutoGluon's three boosters of its default list: plain, extremely randomised and large. The plain one comes
- * first here, so that it is the one that a short time limit leaves.
- */
-static AgStatus
-default_models(AgFitOptions *options, const AgFitArgs *common, AgError *err)
+/* A configuration of the default list: parameters as JSON text, NULL-ended. */
+typedef struct DefaultModel
 {
-	static const char large[] = "{\"learning_rate\": 0.03, \"num_leaves\": 128, "
-								"\"feature_fraction\": 0.9, \"min_data_in_leaf\": 3}";
-	static const char *const given[] = {"{}", "{\"extra_trees\": true}", large};
+	AgFamilyId family;
+	const char *params[5][2];
+	const char *json;
+} DefaultModel;
 
-	for (int i = 0; i < 3; i++)
+/*
+ * In the order in which they are fitted: the one that a short time limit leaves comes first. The boosters are
+ * AutoGluon's: plain, extremely randomised and large.
+ */
+static const DefaultModel default_list[] = {
+	{AG_FAMILY_GBM, {{NULL}}, "{}"},
+	{AG_FAMILY_LR, {{NULL}}, "{}"},
+	{AG_FAMILY_GBM, {{"extra_trees", "true"}}, "{\"extra_trees\": true}"},
+	{AG_FAMILY_GBM,
+	 {{"learning_rate", "0.03"},
+	  {"num_leaves", "128"},
+	  {"feature_fraction", "0.9"},
+	  {"min_data_in_leaf", "3"}},
+	 "{\"learning_rate\": 0.03, \"num_leaves\": 128, \"feature_fraction\": 0.9, "
+	 "\"min_data_in_leaf\": 3}"},
+};
+
+static AgStatus family_wanted(const AgOptionNode *included, const AgOptionNode *excluded,
+							  const char *key, bool *wanted, AgError *err);
+
+static AgStatus
+default_models(const AgOptionNode *included, const AgOptionNode *excluded, AgFitOptions *options,
+			   const AgFitArgs *common, AgError *err)
+{
+	for (size_t i = 0; i < sizeof default_list / sizeof default_list[0]; i++)
 	{
-		AG_TRY(model_add(options, NULL, common, err));
-		options->models[i].params_json =
-			ag_arena_strndup(&options->arena, given[i], strlen(given[i]));
-		if (options->models[i].params_json == NULL)
-			return ag_mem_error(options->arena.mem, strlen(given[i]), err);
+		const DefaultModel *entry = &default_list[i];
+		const AgFamily *family = ag_family(entry->family);
+		AgModelConfig *model;
+		bool wanted;
+
+		AG_TRY(family_wanted(included, excluded, family->key, &wanted, err));
+		if (!wanted)
+			continue;
+		AG_TRY(model_add(options, family, NULL, common, err));
+		model = &options->models[options->n_models - 1];
+		for (int p = 0; p < 5 && entry->params[p][0] != NULL; p++)
+			AG_TRY(ag_param_set(family->specs, *family->n_specs, family->key, entry->params[p][0],
+								entry->params[p][1], false, model->params, err));
+		model->params_json = ag_arena_strndup(&options->arena, entry->json, strlen(entry->json));
+		if (model->params_json == NULL)
+			return ag_mem_error(options->arena.mem, strlen(entry->json), err);
 	}
-	options->models[1].gbm.extra_trees = true;
-	options->models[2].gbm.learning_rate = 0.03;
-	options->models[2].gbm.num_leaves = 128;
-	options->models[2].gbm.feature_fraction = 0.9;
-	options->models[2].gbm.min_data_in_leaf = 3;
 	return AG_OK;
 }
 
-static const FamilyFacts *
-family_find(const char *key)
+static bool
+family_known(const char *key)
 {
-	for (size_t i = 0; i < N_FAMILIES; i++)
-		if (strcmp(families[i].key, key) == 0)
-			return &families[i];
-	return NULL;
+	for (size_t i = 0; i < N_UNSUPPORTED; i++)
+		if (strcmp(unsupported_families[i], key) == 0)
+			return true;
+	return ag_family_find(key) != NULL;
 }
 
 static AgStatus
@@ -212,13 +251,30 @@ family_unknown(const char *key, AgError *err)
 	ag_error_set(err, AG_ERR_OPTION, "unrecognized model family \"%.*s\"",
 				 (int) ag_utf8_clip(key, strlen(key), 60), key);
 	ag_nearest_init(&nearest, key);
-	for (size_t i = 0; i < N_FAMILIES; i++)
-		ag_nearest_offer(&nearest, families[i].key);
+	for (int i = 0; i < AG_FAMILY_LAST; i++)
+		ag_nearest_offer(&nearest, ag_family((AgFamilyId) i)->key);
+	for (size_t i = 0; i < N_UNSUPPORTED; i++)
+		ag_nearest_offer(&nearest, unsupported_families[i]);
 	if (ag_nearest_name(&nearest) != NULL)
 		ag_error_hint(err, "Did you mean \"%s\"?", ag_nearest_name(&nearest));
 	else
 		ag_error_hint(err, "\"SELECT * FROM ag_families()\" lists the model families.");
 	return AG_ERR_OPTION;
+}
+
+/* Known to AutoGluon's users, but not to this release. */
+static AgStatus
+family_unsupported(const char *key, AgError *err)
+{
+	char list[128] = "";
+	size_t at = 0;
+
+	for (int i = 0; i < AG_FAMILY_LAST; i++)
+		at += (size_t) snprintf(list + at, sizeof list - at, "%s%s", i > 0 ? ", " : "",
+								ag_family((AgFamilyId) i)->key);
+	ag_option_unsupported("model family", key, err);
+	ag_error_hint(err, "This release fits %s.", list);
+	return AG_ERR_UNSUPPORTED;
 }
 
 /* Is that family in the list of included_model_types or excluded_model_types? Unknown names in it are errors. */
@@ -236,7 +292,7 @@ family_listed(const AgOptionNode *list, const char *key, bool *listed, AgError *
 	{
 		if (item->type != AG_JSON_STRING)
 			return ag_option_reject(item, "a model family such as \"GBM\"", err);
-		if (family_find(item->text) == NULL)
+		if (!family_known(item->text))
 			return family_unknown(item->text, err);
 		*listed = *listed || strcmp(item->text, key) == 0;
 	}
@@ -257,17 +313,18 @@ family_wanted(const AgOptionNode *included, const AgOptionNode *excluded, const 
 
 /* A family's entry: one object, or an array of them. */
 static AgStatus
-family_parse(const AgOptionNode *node, const AgFitArgs *common, AgFitOptions *options, AgError *err)
+family_parse(const AgFamily *family, const AgOptionNode *node, const AgFitArgs *common,
+			 AgFitOptions *options, AgError *err)
 {
 	if (node->type == AG_JSON_OBJECT)
-		return model_add(options, node, common, err);
+		return model_add(options, family, node, common, err);
 	if (node->type != AG_JSON_ARRAY)
 		return ag_option_reject(node, "an object of parameters or an array of such objects", err);
 	for (const AgOptionNode *item = node->first; item != NULL; item = item->next)
 	{
 		if (item->type != AG_JSON_OBJECT)
 			return ag_option_reject(item, "an object of parameters", err);
-		AG_TRY(model_add(options, item, common, err));
+		AG_TRY(model_add(options, family, item, common, err));
 	}
 	return AG_OK;
 }
@@ -289,25 +346,21 @@ families_parse(const AgOptionNode *node, const AgOptionNode *included, const AgO
 		AG_TRY(ag_fit_args_parse(shared, &common, err));
 	for (const AgOptionNode *child = node->first; child != NULL; child = child->next)
 	{
-		const FamilyFacts *family = family_find(child->key);
+		const AgFamily *family = ag_family_find(child->key);
 		bool wanted;
 
 		if (child == shared)
 			continue;
 		if (is_stack_level(child->key))
 			return ag_option_unsupported("stack level in \"hyperparameters\"", child->key, err);
-		if (family == NULL)
+		if (!family_known(child->key))
 			return family_unknown(child->key, err);
 		AG_TRY(family_wanted(included, excluded, child->key, &wanted, err));
 		if (!wanted || (child->type == AG_JSON_ARRAY && child->n_children == 0))
 			continue;
-		if (!family->supported)
-		{
-			ag_option_unsupported("model family", family->key, err);
-			ag_error_hint(err, "This release fits \"GBM\".");
-			return AG_ERR_UNSUPPORTED;
-		}
-		AG_TRY(family_parse(child, &common, options, err));
+		if (family == NULL)
+			return family_unsupported(child->key, err);
+		AG_TRY(family_parse(family, child, &common, options, err));
 	}
 	return AG_OK;
 }
@@ -384,8 +437,7 @@ ag_models_parse(const AgOptionNode *hyperparameters, const AgOptionNode *include
 	{
 		if (node != NULL && node->type == AG_JSON_STRING)
 			AG_TRY(list_check(node, err));
-		if (wanted)
-			AG_TRY(default_models(options, args, err));
+		AG_TRY(default_models(included, excluded, options, args, err));
 	}
 	else if (node->type == AG_JSON_OBJECT)
 		AG_TRY(families_parse(node, included, excluded, args, options, err));

@@ -1,0 +1,34 @@
+/*
+ * family.c - the table of the model families.
+ */
+#include "engine/model/family.h"
+
+#include <string.h>
+
+#include "engine/model/gbm.h"
+#include "engine/model/knn.h"
+#include "engine/model/linear.h"
+
+static const AgFamily families[AG_FAMILY_LAST] = {
+	[AG_FAMILY_GBM] = {AG_FAMILY_GBM, "GBM", "gradient-boosted trees, grown leaf by leaf",
+					   ag_gbm_specs, &ag_gbm_n_specs, sizeof(AgGbmParams), true},
+	[AG_FAMILY_LR] = {AG_FAMILY_LR, "LR", "linear and logistic regression", ag_linear_specs,
+					  &ag_linear_n_specs, sizeof(AgLinearParams), false},
+	[AG_FAMILY_KNN] = {AG_FAMILY_KNN, "KNN", "nearest neighbours", ag_knn_specs, &ag_knn_n_specs,
+					   sizeof(AgKnnParams), false},
+};
+
+const AgFamily *
+ag_family(AgFamilyId id)
+{
+	return &families[id];
+}
+
+const AgFamily *
+ag_family_find(const char *key)
+{
+	for (int i = 0; i < AG_FAMILY_LAST; i++)
+		if (strcmp(families[i].key, key) == 0)
+			return &families[i];
+	return NULL;
+}

@@ -1,0 +1,34 @@
+/*
+ * family.h - the model families: what options, catalogue and help texts need to know of each.
+ *
+ * How a family is trained is told in search/families.c, how its models predict in model.c.
+ */
+#ifndef AG_FAMILY_H
+#define AG_FAMILY_H
+
+#include "engine/model/param.h"
+
+typedef enum AgFamilyId
+{
+	AG_FAMILY_GBM = 0,
+	AG_FAMILY_LR,
+	AG_FAMILY_KNN,
+	AG_FAMILY_LAST
+} AgFamilyId;
+
+typedef struct AgFamily
+{
+	AgFamilyId id;
+	const char *key;   /* as hyperparameters name it */
+	const char *title; /* for ag_families() */
+	const AgParamSpec *specs;
+	const int *n_specs;
+	size_t params_bytes; /* of the structure that specs describe */
+	bool stops_early;    /* grows in rounds until validation rows say stop: takes "early_stop" */
+} AgFamily;
+
+const AgFamily *ag_family(AgFamilyId id);
+/* NULL when there is none of that key. */
+const AgFamily *ag_family_find(const char *key);
+
+#endif

@@ -1,0 +1,337 @@
+/*
+ * families.c - how each family is trained: which form of the rows it learns from, and what its result becomes.
+ */
+#include "engine/search/families.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/threads.h"
+#include "engine/model/knn.h"
+#include "engine/model/linear.h"
+#include "engine/model/model.h"
+
+#define SAMPLE_ROWS 200000 /* that a column's cuts are drawn from */
+
+/* One training under way. */
+typedef struct Work
+{
+	const AgContext *ctx;
+	AgFitRows *rows;
+	const AgModelConfig *config;
+	uint64_t seed;
+	AgTrainData *data;
+	bool last;
+	AgTrained *trained;
+} Work;
+
+void
+ag_fit_rows_free(AgFitRows *rows)
+{
+	ag_bins_free(rows->bins);
+	ag_dense_matrix_free(rows->matrix);
+	ag_dense_free(rows->dense);
+	if (rows->ctx != NULL)
+		ag_mem_free(rows->ctx->mem, rows->n_levels);
+	rows->bins = NULL;
+	rows->matrix = NULL;
+	rows->dense = NULL;
+	rows->n_levels = NULL;
+}
+
+void
+ag_trained_free(const AgContext *ctx, AgTrained *trained)
+{
+	ag_mem_free(ctx->mem, trained->image);
+	ag_mem_free(ctx->mem, trained->valid_proba);
+	trained->image = NULL;
+	trained->valid_proba = NULL;
+}
+
+/* --- forms of the rows */
+
+static AgStatus
+rows_bin(Work *work, int max_bin, int min_data_in_bin)
+{
+	AgFitRows *rows = work->rows;
+	AgBinParams params;
+	int64_t began = ag_clock_ns();
+
+	memset(&params, 0, sizeof params);
+	params.max_bins = max_bin - 1; /* the missing bin is one of max_bin */
+	params.min_data_in_bin = min_data_in_bin;
+	params.sample_rows = SAMPLE_ROWS;
+	if (rows->bins != NULL && rows->bin_params.max_bins == params.max_bins &&
+		rows->bin_params.min_data_in_bin == params.min_data_in_bin)
+	{
+		for (int c = 0; work->last && c < rows->table->n_columns; c++)
+			if (rows->table->columns[c].role == AG_ROLE_FEATURE)
+				ag_table_drop_column(rows->table, c);
+		return AG_OK;
+	}
+	ag_bins_free(rows->bins);
+	rows->bins = NULL;
+	AG_TRY(
+		ag_pipeline_bin(work->ctx, rows->pipeline, rows->table, &params, work->last, &rows->bins));
+	AG_TRY(ag_bins_make_rows(work->ctx, rows->bins));
+	rows->bin_params = params;
+	ag_log(rows->ctx, AG_LOG_RESOURCES, "%d features binned to at most %d bins (%.2f s)",
+		   rows->bins->n_features, params.max_bins, (double) (ag_clock_ns() - began) * 1e-9);
+	return AG_OK;
+}
+
+static void
+source_read(const void *arg, uint32_t feature, const uint32_t *rows, int64_t n, double *values)
+{
+	const AgFitRows *from = arg;
+
+	ag_pipeline_feature(from->pipeline, from->table, (int) feature, rows, n, values);
+}
+
+static AgStatus
+source_of(Work *work, AgDenseSource *source)
+{
+	AgFitRows *rows = work->rows;
+	int n = rows->pipeline->n_features;
+
+	if (rows->n_levels == NULL)
+	{
+		AG_TRY(ag_get_zeroed(work->ctx, (size_t) n, sizeof *rows->n_levels, &rows->n_levels));
+		for (int f = 0; f < n; f++)
+			if (rows->pipeline->features[f].kind == AG_FEATURE_CATEGORY)
+				rows->n_levels[f] = rows->pipeline->features[f].n_levels;
+	}
+	source->n_rows = rows->table->n_rows;
+	source->n_features = (uint32_t) n;
+	source->n_levels = rows->n_levels;
+	source->read = source_read;
+	source->arg = rows;
+	return AG_OK;
+}
+
+static bool
+same_dense(const AgDenseParams *a, const AgDenseParams *b)
+{
+	return a->skew_threshold == b->skew_threshold && a->impute == b->impute &&
+		   a->min_level_count == b->min_level_count && a->max_levels == b->max_levels;
+}
+
+static AgStatus
+rows_dense(Work *work, const AgDenseParams *params)
+{
+	AgFitRows *rows = work->rows;
+	AgDenseSource source;
+	int64_t began = ag_clock_ns();
+
+	if (rows->dense != NULL && same_dense(&rows->dense_params, params) &&
+		rows->dense_rows == work->data->train_rows)
+		return AG_OK;
+	ag_dense_matrix_free(rows->matrix);
+	ag_dense_free(rows->dense);
+	rows->matrix = NULL;
+	rows->dense = NULL;
+	AG_TRY(source_of(work, &source));
+	AG_TRY(ag_dense_fit(work->ctx, &source, work->data->train_rows, work->data->n_train, params,
+						&rows->dense));
+	AG_TRY(ag_dense_matrix(work->ctx, rows->dense, &source, &rows->matrix));
+	rows->dense_params = *params;
+	rows->dense_rows = work->data->train_rows;
+	ag_log(rows->ctx, AG_LOG_RESOURCES, "%d features made %u numbers and %u columns (%.2f s)",
+		   rows->pipeline->n_features, rows->dense->n_numbers, rows->dense->n_columns,
+		   (double) (ag_clock_ns() - began) * 1e-9);
+	return AG_OK;
+}
+
+/* The model's bytes: what is stored, and what is timed and loaded again from now on. */
+static AgStatus
+work_store(Work *work, AgImageKind kind, void *fitted)
+{
+	AgModel model = {kind, fitted};
+	AgWriter out;
+	AgStatus status;
+
+	ag_writer_init(&out, work->ctx->mem);
+	status = ag_model_write(work->ctx, &model, &out);
+	if (status == AG_OK && out.failed)
+		status = ag_mem_error(work->ctx->mem, out.size, work->ctx->error);
+	if (status != AG_OK)
+	{
+		ag_writer_free(&out);
+		return status;
+	}
+	work->trained->image = out.data;
+	work->trained->n_image = out.size;
+	return AG_OK;
+}
+
+/* --- GBM */
+
+static AgStatus
+gbm_train(Work *work)
+{
+	AgGbmParams params = *(const AgGbmParams *) work->config->params;
+	AgTrained *trained = work->trained;
+	AgBoostResult result;
+	AgStatus status;
+
+	memset(&result, 0, sizeof result);
+	params.seed = work->seed;
+	params.early_stop_rounds = work->config->early_stop;
+	AG_TRY(rows_bin(work, params.max_bin, params.min_data_in_bin));
+	work->data->bins = work->rows->bins;
+	AG_GO(ag_gbm_train(work->ctx, work->data, &params, &result));
+	trained->rounds = result.best_round;
+	trained->rounds_run = result.rounds_run;
+	trained->ended_by = result.stopped_by_time                       ? "time"
+						: result.stopped_by_patience                 ? "patience"
+						: result.rounds_run < params.num_boost_round ? "want of splits"
+																	 : "rounds";
+	trained->valid_proba = result.valid_proba;
+	result.valid_proba = NULL;
+	AG_GO(work_store(work, AG_IMAGE_TREES, result.trees));
+done:
+	ag_boost_result_free(work->ctx, &result);
+	return status;
+}
+
+static int64_t
+gbm_memory(const AgModelConfig *config, const AgTrainData *data, int n_threads)
+{
+	const AgBins *bins = data->bins;
+
+	return ag_gbm_memory(data, config->params, n_threads) + bins->n_features * bins->column_stride +
+		   bins->n_rows * bins->row_stride;
+}
+
+/* --- LR */
+
+static AgStatus
+linear_train(Work *work)
+{
+	const AgLinearParams *params = work->config->params;
+	AgTrained *trained = work->trained;
+	AgLinearResult result;
+	AgStatus status;
+
+	memset(&result, 0, sizeof result);
+	AG_TRY(rows_dense(work, &params->dense));
+	AG_GO(ag_linear_train(work->ctx, work->rows->dense, work->rows->matrix, work->data, params,
+						  &result));
+	trained->rounds = trained->rounds_run = -1;
+	trained->ended_by = result.converged         ? "convergence"
+						: result.stopped_by_time ? "time"
+												 : "iterations";
+	snprintf(trained->note, sizeof trained->note, "%s", result.note);
+	trained->valid_proba = result.valid_proba;
+	result.valid_proba = NULL;
+	AG_GO(work_store(work, AG_IMAGE_LINEAR, result.model));
+done:
+	ag_linear_result_free(work->ctx, &result);
+	return status;
+}
+
+/* Numbers and slots of every row; a category lights one column of at most as many as there are bins to tell apart. */
+static int64_t
+dense_memory(const AgTrainData *data)
+{
+	int64_t n = data->bins->n_rows, f = data->bins->n_features;
+
+	return n * ((f + 16) * 4 + f * 4) + n * 3 * 8 * 2;
+}
+
+/* Terms of few outputs, and L-BFGS's pairs of them. */
+static int64_t
+linear_memory(const AgModelConfig *config, const AgTrainData *data, int n_threads)
+{
+	int64_t outputs = data->n_classes > 2 ? data->n_classes : 1;
+
+	return dense_memory(data) + data->n_train * outputs * 24 +
+		   (int64_t) data->bins->n_features * 256 * outputs * 8 * 30;
+}
+
+/* --- KNN */
+
+static AgStatus
+knn_train(Work *work)
+{
+	const AgKnnParams *params = work->config->params;
+	AgTrained *trained = work->trained;
+	AgKnnResult result;
+	AgStatus status;
+
+	memset(&result, 0, sizeof result);
+	AG_TRY(rows_dense(work, &params->dense));
+	ag_log(work->rows->ctx, AG_LOG_RESOURCES, "  %s keeps its rows: %.1f MB", work->config->name,
+		   (double) ag_knn_bytes(work->rows->dense, work->data, params) * 1e-6);
+	AG_GO(ag_knn_train(work->ctx, work->rows->dense, work->rows->matrix, work->data, params,
+					   &result));
+	trained->rounds = trained->rounds_run = -1;
+	if (result.n_left_out > 0)
+		snprintf(trained->note, sizeof trained->note, "%lld rows beyond \"max_rows\" were left out",
+				 (long long) result.n_left_out);
+	trained->valid_proba = result.valid_proba;
+	result.valid_proba = NULL;
+	AG_GO(work_store(work, AG_IMAGE_KNN, result.model));
+done:
+	ag_knn_result_free(work->ctx, &result);
+	return status;
+}
+
+static int64_t
+knn_memory(const AgModelConfig *config, const AgTrainData *data, int n_threads)
+{
+	const AgKnnParams *params = config->params;
+	int64_t kept = data->n_train < params->max_rows ? data->n_train : params->max_rows;
+
+	return dense_memory(data) + 2 * kept * ((int64_t) data->bins->n_features * 8 + 64) +
+		   (INT64_C(4) << 20) * n_threads;
+}
+
+static bool
+gbm_shares(const void *a, const void *b)
+{
+	const AgGbmParams *first = a, *second = b;
+
+	return first->max_bin == second->max_bin && first->min_data_in_bin == second->min_data_in_bin;
+}
+
+typedef struct FamilyWork
+{
+	AgStatus (*train)(Work *work);
+	int64_t (*memory)(const AgModelConfig *config, const AgTrainData *data, int n_threads);
+	/* Given two sets of parameters: do they bin alike? NULL: learns from the table's values. */
+	bool (*shares)(const void *a, const void *b);
+} FamilyWork;
+
+static const FamilyWork works[AG_FAMILY_LAST] = {
+	[AG_FAMILY_GBM] = {gbm_train, gbm_memory, gbm_shares},
+	[AG_FAMILY_LR] = {linear_train, linear_memory, NULL},
+	[AG_FAMILY_KNN] = {knn_train, knn_memory, NULL},
+};
+
+AgStatus
+ag_family_train(const AgContext *ctx, AgFitRows *rows, const AgModelConfig *config, uint64_t seed,
+				AgTrainData *data, bool last, AgTrained *trained)
+{
+	Work work = {ctx, rows, config, seed, data, last, trained};
+	AgStatus status;
+
+	memset(trained, 0, sizeof *trained);
+	status = works[config->family->id].train(&work);
+	if (status != AG_OK)
+		ag_trained_free(ctx, trained);
+	return status;
+}
+
+bool
+ag_family_shares_rows(const AgModelConfig *a, const AgModelConfig *b)
+{
+	return a->family == b->family && works[a->family->id].shares != NULL &&
+		   works[a->family->id].shares(a->params, b->params);
+}
+
+int64_t
+ag_family_memory(const AgModelConfig *config, const AgTrainData *data, int n_threads)
+{
+	return works[config->family->id].memory(config, data, n_threads);
+}

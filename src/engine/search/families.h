@@ -1,0 +1,59 @@
+/*
+ * families.h - training a configuration of any family. Private to the fit.
+ */
+#ifndef AG_FAMILIES_H
+#define AG_FAMILIES_H
+
+#include "engine/data/bins.h"
+#include "engine/data/pipeline.h"
+#include "engine/model/dense.h"
+#include "engine/model/gbm.h"
+#include "engine/search/options.h"
+
+/*
+ * The rows in the forms that families learn from, made when first asked for and shared by the models that want the
+ * same. The caller owns table and pipeline.
+ */
+typedef struct AgFitRows
+{
+	const AgContext *ctx;
+	const AgPipeline *pipeline;
+	AgTable *table;
+	AgBins *bins; /* NULL: none yet */
+	AgBinParams bin_params;
+	AgDense *dense; /* NULL: none yet */
+	AgDenseMatrix *matrix;
+	AgDenseParams dense_params;
+	const uint32_t *dense_rows; /* the training rows that it was fitted on: by address */
+	uint32_t *n_levels;         /* [n_features] for dense */
+} AgFitRows;
+
+void ag_fit_rows_free(AgFitRows *rows);
+
+/* A model as it will be stored. */
+typedef struct AgTrained
+{
+	uint8_t *image; /* 64-byte aligned; owned, ag_mem_free */
+	size_t n_image;
+	double *valid_proba;    /* [n_valid][max(1, n_classes)]; owned, ag_mem_free */
+	int rounds, rounds_run; /* kept and run; -1 for a family without rounds */
+	const char *ended_by;   /* "patience", "time", ...; NULL when there is nothing to say */
+	char note[200];         /* what the user should know; else empty */
+} AgTrained;
+
+void ag_trained_free(const AgContext *ctx, AgTrained *trained);
+
+/*
+ * Trains. data's bins are set here. last: no later model needs the table's columns, which may be given back. A
+ * fault's text goes to ctx->error. Rows that are made for several models come from rows->ctx.
+ */
+AgStatus ag_family_train(const AgContext *ctx, AgFitRows *rows, const AgModelConfig *config,
+						 uint64_t seed, AgTrainData *data, bool last, AgTrained *trained);
+
+/* Do both learn from the same form of the rows, so that the second doesn't need the table any more? */
+bool ag_family_shares_rows(const AgModelConfig *a, const AgModelConfig *b);
+
+/* Upper estimate of the memory that training takes beside the table, all forms of the rows included, in bytes. */
+int64_t ag_family_memory(const AgModelConfig *config, const AgTrainData *data, int n_threads);
+
+#endif
