@@ -64,27 +64,26 @@ cgroup_path(const char *controller, char *path, size_t size)
 	return false;
 }
 
-typedef void (*FileFn)(const char *text, double *least);
+/* Lowers *least by what a cgroup's files say. */
+typedef void (*LimitFn)(const char *folder, double *least);
 
 /*
- * Reads `file` in our cgroup and in each one above it, up to the mount point (inside a container the path of the host may
- * not exist: then only the top is there).
+ * Our cgroup and each one above it, up to the mount point (inside a container the path as the host sees it may not exist: then
+ * only the top is there).
  */
 static void
-walk_cgroups(const char *mount, const char *controller, const char *file, FileFn fn, double *least)
+walk_cgroups(const char *mount, const char *controller, LimitFn limit, double *least)
 {
 	char path[4096];
-	char full[8192];
-	char text[256];
+	char folder[8192];
 	char *slash;
 
 	if (!cgroup_path(controller, path, sizeof path))
 		return;
 	for (;;)
 	{
-		snprintf(full, sizeof full, "%s%s/%s", mount, strcmp(path, "/") == 0 ? "" : path, file);
-		if (read_small_file(full, text, sizeof text))
-			fn(text, least);
+		snprintf(folder, sizeof folder, "%s%s", mount, strcmp(path, "/") == 0 ? "" : path);
+		limit(folder, least);
 		slash = strrchr(path, '/');
 		if (slash == NULL)
 			break;
@@ -92,24 +91,46 @@ walk_cgroups(const char *mount, const char *controller, const char *file, FileFn
 	}
 }
 
-static void
-least_number(const char *text, double *least)
+/* The number in a file of a folder; "max" reads as 0, a file that isn't there as -1. */
+static double
+number_in(const char *folder, const char *file)
 {
-	double value = strtod(text, NULL); /* "max" reads as 0 */
+	char path[8400];
+	char text[256];
 
+	snprintf(path, sizeof path, "%s/%s", folder, file);
+	return read_small_file(path, text, sizeof text) ? strtod(text, NULL) : -1;
+}
+
+static void
+lower(double *least, double value)
+{
 	if (value > 0 && value < *least)
 		*least = value;
 }
 
-/* cpu.max: "quota period" or "max period". */
 static void
-least_cpu_max(const char *text, double *least)
+memory_limit(const char *folder, double *least)
 {
-	double quota, period;
+	lower(least, number_in(folder, "memory.max"));
+	lower(least, number_in(folder, "memory.limit_in_bytes"));
+}
 
-	if (sscanf(text, "%lf %lf", &quota, &period) == 2 && quota > 0 && period > 0 &&
-		quota / period < *least)
-		*least = quota / period;
+/* v2: cpu.max is "quota period" or "max period". v1: two files, no quota is -1. */
+static void
+cpu_limit(const char *folder, double *least)
+{
+	char path[8400];
+	char text[256];
+	double quota = number_in(folder, "cpu.cfs_quota_us");
+	double period = number_in(folder, "cpu.cfs_period_us");
+
+	if (quota > 0 && period > 0)
+		lower(least, quota / period);
+	snprintf(path, sizeof path, "%s/cpu.max", folder);
+	if (read_small_file(path, text, sizeof text) && sscanf(text, "%lf %lf", &quota, &period) == 2 &&
+		quota > 0 && period > 0)
+		lower(least, quota / period);
 }
 
 int
@@ -117,31 +138,23 @@ ag_machine_cpus(void)
 {
 	long online = sysconf(_SC_NPROCESSORS_ONLN);
 	double cpus = online > 0 ? (double) online : 1.0;
-	double quota = -1, period = -1;
-	char text[256];
 	cpu_set_t mask;
 
 	if (sched_getaffinity(0, sizeof mask, &mask) == 0 && CPU_COUNT(&mask) > 0)
-		cpus = Min(cpus, (double) CPU_COUNT(&mask));
-	walk_cgroups("/sys/fs/cgroup", "", "cpu.max", least_cpu_max, &cpus);
-	if (read_small_file("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", text, sizeof text))
-		quota = strtod(text, NULL);
-	if (read_small_file("/sys/fs/cgroup/cpu/cpu.cfs_period_us", text, sizeof text))
-		period = strtod(text, NULL);
-	if (quota > 0 && period > 0 && quota / period < cpus)
-		cpus = quota / period;
+		lower(&cpus, (double) CPU_COUNT(&mask));
+	walk_cgroups("/sys/fs/cgroup", "", cpu_limit, &cpus);
+	walk_cgroups("/sys/fs/cgroup/cpu", "cpu", cpu_limit, &cpus);
 	return cpus <= 1.0 ? 1 : (int) (cpus + 0.999);
 }
 
 int64
 ag_machine_memory(void)
 {
-	double pages = (double) sysconf(_SC_PHYS_PAGES);
-	double bytes = pages * (double) sysconf(_SC_PAGESIZE);
+	double bytes = (double) sysconf(_SC_PHYS_PAGES) * (double) sysconf(_SC_PAGESIZE);
 
 	if (bytes <= 0)
 		bytes = 1024.0 * 1024.0 * 1024.0;
-	walk_cgroups("/sys/fs/cgroup", "", "memory.max", least_number, &bytes);
-	walk_cgroups("/sys/fs/cgroup/memory", "memory", "memory.limit_in_bytes", least_number, &bytes);
+	walk_cgroups("/sys/fs/cgroup", "", memory_limit, &bytes);
+	walk_cgroups("/sys/fs/cgroup/memory", "memory", memory_limit, &bytes);
 	return (int64) bytes;
 }
