@@ -56,6 +56,16 @@ $node->safe_psql('postgres', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activi
 end_fit($slow);
 end_fit($second);
 like($second->{out}, qr/^slot_2$/, 'the slot given back is taken');
+
+# a transaction that holds a name and then needs the slot, and a fit that waits for that name: the one who waits for a lock holds no slot
+my $holder = start_fit($node, "BEGIN; " . small_fit('held') . "; SELECT pg_sleep(1.5); " . small_fit('other') . '; COMMIT');
+ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE 'BEGIN; SELECT ag_fit%' AND wait_event = 'PgSleep'}),
+	'one fit done in an open transaction');
+my $waiter = start_fit($node, small_fit('held'));
+end_fit($holder);
+end_fit($waiter);
+is($node->safe_psql('postgres', q{SELECT string_agg(name || version, ' ' ORDER BY name, version) FROM ag_predictor WHERE name IN ('held', 'other')}),
+	'held1 held2 other1', 'a fit that waits for a name holds no slot') or diag("$holder->{err}\n$waiter->{err}");
 set('ag_pg.max_fits = 8');
 
 # one CPU for all: one after the other, and the same predictor as with two
