@@ -24,6 +24,9 @@
 #if PG_VERSION_NUM >= 140000
 #include "utils/wait_event.h"
 #endif
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
 #if PG_VERSION_NUM >= 180000
 #include "storage/waiteventset.h"
 #endif

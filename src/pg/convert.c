@@ -19,6 +19,7 @@
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
 
+#include "pg/compat.h"
 #include "pg/convert_private.h"
 #include "pg/errors.h"
 

@@ -12,6 +12,7 @@
 #include "utils/builtins.h"
 #include "utils/numeric.h"
 
+#include "pg/compat.h"
 #include "pg/convert_private.h"
 
 #define BASE 10000
