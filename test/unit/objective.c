@@ -64,10 +64,11 @@ test_differences(AgProblem problem, int n_classes, bool is_weighted)
 			high = row_loss(&loss, row, scores);
 			scores[k] -= 2.0 * step * unit;
 			low = row_loss(&loss, row, scores);
-			AG_CHECK_NEAR(loss.g[row], (high - low) / (2.0 * step), 1e-5);
-			AG_CHECK_NEAR(loss.h[row], factor * (high - 2.0 * middle + low) / (step * step), 1e-4);
-			max_g = fmax(max_g, fabs((double) loss.g[row]));
-			max_h = fmax(max_h, (double) loss.h[row]);
+			AG_CHECK_NEAR(loss.gradients[row].g, (high - low) / (2.0 * step), 1e-5);
+			AG_CHECK_NEAR(loss.gradients[row].h,
+						  factor * (high - 2.0 * middle + low) / (step * step), 1e-4);
+			max_g = fmax(max_g, fabs((double) loss.gradients[row].g));
+			max_h = fmax(max_h, (double) loss.gradients[row].h);
 		}
 		AG_CHECK(range.max_g == (float) max_g);
 		AG_CHECK(range.max_h == (float) max_h);

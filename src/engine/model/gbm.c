@@ -66,6 +66,27 @@ typedef struct AgBooster
 	bool is_stopped_by_time;
 } AgBooster;
 
+/* Tells how far it is, once in a while. */
+static void
+report(void *arg)
+{
+	AgBooster *booster = arg;
+	const AgContext *ctx = booster->ctx;
+	int most = booster->params->num_boost_round;
+	char text[160];
+	int64_t now;
+
+	if (ctx->progress == NULL || (now = ag_clock_ns()) < booster->next_report_ns)
+		return;
+	booster->next_report_ns = now + AG_PROGRESS_NS;
+	if (booster->stop.best_round > 0)
+		snprintf(text, sizeof text, "training GBM, round %d of at most %d, %s %.6g", booster->round,
+				 most, ag_metric_name(booster->stop.metric), booster->stop.best_value);
+	else
+		snprintf(text, sizeof text, "training GBM, round %d of at most %d", booster->round, most);
+	ag_progress(ctx, text, (double) booster->round / most);
+}
+
 /* ---- setting up ---- */
 
 static AgStatus
@@ -146,6 +167,8 @@ create_booster(AgBooster *booster)
 	booster->shape.link = booster->loss.objective->link;
 	booster->shape.n_outputs = (uint32_t) booster->loss.n_outputs;
 	AG_TRY(ag_grower_create(ctx, data->bins, data->n_train, &growth, &booster->grower));
+	booster->grower.tick = report;
+	booster->grower.tick_arg = booster;
 	AG_TRY(ag_leaves_create(ctx, growth.max_leaves, data->n_train, &booster->leaves));
 	AG_TRY(ag_get(ctx, (size_t) data->bins->n_features, sizeof(int), &booster->features));
 	if (has_bagging(booster->params))
@@ -337,25 +360,6 @@ evaluate(AgBooster *booster, double *value)
 									valid->proba, NULL, value);
 	return ag_metric_classes(ctx, booster->stop.metric, valid->n_rows, booster->n_out,
 							 valid->class_of, valid->proba, 0.5, NULL, value);
-}
-
-static void
-report(AgBooster *booster)
-{
-	const AgContext *ctx = booster->ctx;
-	int most = booster->params->num_boost_round;
-	char text[160];
-	int64_t now;
-
-	if (ctx->progress == NULL || (now = ag_clock_ns()) < booster->next_report_ns)
-		return;
-	booster->next_report_ns = now + AG_PROGRESS_NS;
-	if (booster->stop.best_round > 0)
-		snprintf(text, sizeof text, "training GBM, round %d of at most %d, %s %.6g", booster->round,
-				 most, ag_metric_name(booster->stop.metric), booster->stop.best_value);
-	else
-		snprintf(text, sizeof text, "training GBM, round %d of at most %d", booster->round, most);
-	ag_progress(ctx, text, (double) booster->round / most);
 }
 
 /*

@@ -455,6 +455,8 @@ ag_grow_tree(AgGrower *grower, const AgSplitRules *rules, const AgQuantum *quant
 			break;
 		}
 		AG_TRY(split_leaf(&growing, heap_pop(&growing)));
+		if (grower->tick != NULL)
+			grower->tick(grower->tick_arg);
 	}
 	for (int l = 0; l < grower->n_leaves; l++)
 		grower->leaves[l] = grower->open[l].leaf;

@@ -48,6 +48,8 @@ typedef struct AgGrower
 	const AgBins *bins;
 	AgGrowth growth;
 	AgCpuLevel level;
+	void (*tick)(void *arg); /* called between splits, for reports; NULL: nothing */
+	void *tick_arg;
 	AgHistBuilder hists;
 	AgRowList lists[2]; /* the tree's rows start in lists[0]; each level moves them to the other */
 	AgPartitionScratch *scratch;

@@ -13,7 +13,7 @@
 
 #define AG_HIST_CHUNK 4096            /* rows a task */
 #define AG_HIST_PARALLEL_CELLS 300000 /* updates below which one thread is quicker */
-#define AG_HIST_AHEAD 16              /* rows fetched ahead of their use */
+#define AG_HIST_AHEAD 32              /* rows fetched ahead of their use */
 
 /* One thread's tables. narrow holds n_narrow rows not yet in wide. */
 typedef struct AgHistScratch

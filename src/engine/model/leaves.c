@@ -59,7 +59,7 @@ static void
 sum_task(void *arg, int64_t begin, int64_t end, int thread)
 {
 	AgLeafTask *task = arg;
-	const float *g = task->loss->g, *h = task->loss->h;
+	const AgGradient *gradients = task->loss->gradients;
 
 	(void) thread;
 	if (ag_cancelled(task->ctx))
@@ -72,8 +72,10 @@ sum_task(void *arg, int64_t begin, int64_t end, int thread)
 
 		for (int64_t i = piece->begin; i < piece->end; i++)
 		{
-			sum_g += (int64_t) ((double) g[ids[i]] * task->per_g);
-			sum_h += (int64_t) ((double) h[ids[i]] * task->per_h);
+			AgGradient gradient = gradients[ids[i]];
+
+			sum_g += (int64_t) ((double) gradient.g * task->per_g);
+			sum_h += (int64_t) ((double) gradient.h * task->per_h);
 		}
 		atomic_fetch_add_explicit(task->leaves->sums + 2 * piece->leaf, sum_g,
 								  memory_order_relaxed);

@@ -86,9 +86,9 @@ squared_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
 		uint32_t row = data->train_rows[i];
 		double weight = row_weight(data, row);
 
-		loss->g[row] =
+		loss->gradients[row].g =
 			(float) ((loss->scores[row] * per_unit - data->target[row] * per_unit) * weight);
-		loss->h[row] = (float) weight;
+		loss->gradients[row].h = (float) weight;
 	}
 }
 
@@ -136,16 +136,24 @@ store_block(const AgLoss *loss, const uint32_t *rows, int n, const double *p, in
 			double factor)
 {
 	const AgTrainData *data = loss->data;
+	AgGradient *gradients = loss->gradients;
+	double g[AG_LANES_BLOCK], h[AG_LANES_BLOCK];
 
 	for (int i = 0; i < n; i++)
 	{
-		uint32_t row = rows[i];
-		double weight = row_weight(data, row);
-		double y = data->class_of[row] == class ? 1.0 : 0.0;
-
-		loss->g[row] = (float) ((p[i] - y) * weight);
-		loss->h[row] = (float) (factor * (p[i] * (1.0 - p[i])) * weight);
+		g[i] = p[i] - (data->class_of[rows[i]] == class ? 1.0 : 0.0);
+		h[i] = factor * (p[i] * (1.0 - p[i]));
 	}
+	if (data->weight != NULL)
+		for (int i = 0; i < n; i++)
+		{
+			double weight = row_weight(data, rows[i]);
+
+			g[i] *= weight;
+			h[i] *= weight;
+		}
+	for (int i = 0; i < n; i++)
+		gradients[rows[i]] = (AgGradient){(float) g[i], (float) h[i]};
 }
 
 static void
@@ -322,8 +330,7 @@ ag_loss_create(const AgContext *ctx, const AgTrainData *data, AgLoss *loss)
 	AG_TRY(ag_get(ctx, (size_t) loss->n_outputs * (size_t) n_rows, sizeof(double), &loss->scores));
 	if (objective->begin_round != NULL)
 		AG_TRY(ag_get(ctx, (size_t) n_rows, sizeof(double), &loss->shared));
-	AG_TRY(ag_get(ctx, (size_t) n_rows, sizeof(float), &loss->g));
-	AG_TRY(ag_get(ctx, (size_t) n_rows, sizeof(float), &loss->h));
+	AG_TRY(ag_get(ctx, (size_t) n_rows, sizeof(AgGradient), &loss->gradients));
 	objective->base(loss, loss->base);
 	ag_pool_run(ctx->pool, n_rows, AG_LOSS_CHUNK, fill_scores, loss);
 	return AG_OK;
@@ -335,8 +342,7 @@ ag_loss_free(const AgContext *ctx, AgLoss *loss)
 	ag_mem_free(ctx->mem, loss->base);
 	ag_mem_free(ctx->mem, loss->scores);
 	ag_mem_free(ctx->mem, loss->shared);
-	ag_mem_free(ctx->mem, loss->g);
-	ag_mem_free(ctx->mem, loss->h);
+	ag_mem_free(ctx->mem, loss->gradients);
 	memset(loss, 0, sizeof *loss);
 }
 
@@ -404,10 +410,10 @@ gradients_task(void *arg, int64_t begin, int64_t end, int thread)
 	for (int64_t i = begin; i < end; i++)
 	{
 		uint32_t row = loss->data->train_rows[i];
-		float g = fabsf(loss->g[row]);
+		float g = fabsf(loss->gradients[row].g), h = loss->gradients[row].h;
 
 		max_g = g > max_g ? g : max_g;
-		max_h = loss->h[row] > max_h ? loss->h[row] : max_h;
+		max_h = h > max_h ? h : max_h;
 	}
 	raise_to(&task->max_g, max_g);
 	raise_to(&task->max_h, max_h);

@@ -15,6 +15,12 @@
 
 struct AgLoss;
 
+/* One row's, together: they are always read together. */
+typedef struct AgGradient
+{
+	float g, h;
+} AgGradient;
+
 /* The largest gradient and hessian of some rows. */
 typedef struct AgGradientRange
 {
@@ -32,7 +38,7 @@ typedef struct AgObjective
 	void (*base)(struct AgLoss *loss, double *base);
 	/* What all outputs of a round share, for train rows [begin, end); NULL: nothing. */
 	void (*begin_round)(const struct AgLoss *loss, int64_t begin, int64_t end);
-	/* g and h of one output for train rows [begin, end) into loss->g, loss->h. */
+	/* g and h of one output for train rows [begin, end) into loss->gradients. */
 	void (*gradients)(const struct AgLoss *loss, int output, int64_t begin, int64_t end);
 } AgObjective;
 
@@ -42,12 +48,12 @@ typedef struct AgLoss
 	const AgObjective *objective;
 	const AgTrainData *data;
 	int n_outputs;
-	double unit;    /* gradients are real gradients / unit */
-	double *base;   /* [n_outputs] */
-	double *scores; /* [n_outputs][n_rows] of the train rows */
-	double *shared; /* [n_rows] softmax: log of the sum of exponentials; else NULL */
-	float *g, *h;   /* [n_rows] of the output in work */
-	int64_t n_rows; /* of the binned matrix */
+	double unit;           /* gradients are real gradients / unit */
+	double *base;          /* [n_outputs] */
+	double *scores;        /* [n_outputs][n_rows] of the train rows */
+	double *shared;        /* [n_rows] softmax: log of the sum of exponentials; else NULL */
+	AgGradient *gradients; /* [n_rows] of the output in work */
+	int64_t n_rows;        /* of the binned matrix */
 	AgCpuLevel level;
 } AgLoss;
 

@@ -11,6 +11,8 @@
 
 #include "engine/base/threads.h"
 
+#define AG_PARTITION_AHEAD 64   /* rows whose bins are fetched ahead of their use */
+#define AG_PARTITION_FAR 262144 /* bytes of a column beyond which it is likely not in the cache */
 #define AG_PARTITION_PARALLEL 16384 /* rows below which one thread is quicker */
 
 typedef struct AgPartitionTask
@@ -18,6 +20,7 @@ typedef struct AgPartitionTask
 	const AgContext *ctx;
 	AgCpuLevel level;
 	const uint8_t *column;
+	bool is_far;           /* column is worth fetching ahead */
 	uint32_t left_bits[8]; /* bit b of the 256: bin b goes left */
 	const AgRowList *from;
 	AgRowList *to;
@@ -68,6 +71,9 @@ split_avx512(const AgPartitionTask *task, int64_t begin, int64_t end, AgPartitio
 
 	for (; i + 16 <= end; i += 16)
 	{
+		if (task->is_far && i + AG_PARTITION_AHEAD + 16 <= end)
+			for (int k = 0; k < 16; k++)
+				__builtin_prefetch(task->column + ids[i + AG_PARTITION_AHEAD + k]);
 		__m512i id = _mm512_loadu_si512(ids + i), grad = _mm512_loadu_si512(grads + i);
 		__m512i word =
 			_mm512_i32gather_epi32(_mm512_srli_epi32(id, 2), (const int *) task->column, 4);
@@ -135,6 +141,7 @@ ag_partition(const AgContext *ctx, AgCpuLevel level, const AgBins *bins, const A
 	AgPartitionTask task = {.ctx = ctx,
 							.level = level,
 							.column = bins->columns + split->feature * bins->column_stride,
+							.is_far = bins->column_stride > AG_PARTITION_FAR,
 							.from = from,
 							.to = to,
 							.n_rows = n_rows,

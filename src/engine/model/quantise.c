@@ -33,9 +33,11 @@ quantise_block(const AgQuantiseTask *task, int64_t at, int n)
 
 	for (int i = 0; i < n; i++)
 	{
+		AgGradient gradient = task->loss->gradients[rows[i]];
+
 		ids[i] = rows[i];
-		g[i] = (double) task->loss->g[rows[i]];
-		h[i] = (double) task->loss->h[rows[i]];
+		g[i] = (double) gradient.g;
+		h[i] = (double) gradient.h;
 	}
 	for (int i = n; i % AG_LANES != 0; i++)
 	{

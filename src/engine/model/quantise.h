@@ -42,7 +42,7 @@ typedef struct AgQuantum
 } AgQuantum;
 
 /*
- * Fills list with rows[n_rows] and their quantised gradients out of loss->g and loss->h. n_threads is
+ * Fills list with rows[n_rows] and their quantised gradients out of loss->gradients. n_threads is
  * the pool's size. A hessian above 0 never becomes 0, and equal hessians all become 1.
  */
 AgStatus ag_quantise(const AgContext *ctx, const AgLoss *loss, const AgGradientRange *range,
