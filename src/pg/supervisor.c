@@ -10,10 +10,7 @@
 
 #include <math.h>
 #include <signal.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
@@ -28,54 +25,12 @@
 #include "pg/child.h"
 #include "pg/compat.h"
 #include "pg/errors.h"
-#include "pg/lease.h"
+#include "pg/relay.h"
 #include "pg/supervisor.h"
 #include "wire/message.h"
 
 #define LEASE_POLL_MS 100
 #define EXIT_PATIENCE_NS INT64_C(2000000000) /* between the last frame and the child's end */
-#define SMALL_FRAME 1024                     /* HELLO and NEED fit */
-
-typedef struct Supervisor
-{
-	AgSupervisorOrders orders;
-	shm_mq_handle *rows, *results;
-	AgChild child;
-	AgLease lease;
-	/* to the child */
-	const uint8 *down;
-	Size n_down;
-	bool down_full; /* the socket took less than it was given */
-	uint8 grant[SMALL_FRAME];
-	Size n_grant;
-	/* from the child */
-	uint8 *up; /* AG_PIECE_BYTES read from the socket */
-	Size up_at, up_end;
-	uint8 header[AG_FRAME_HEADER];
-	uint32 n_header;
-	uint32 payload_left;
-	bool swallow; /* the frame is for us */
-	AgFrameType type;
-	uint8 small[SMALL_FRAME];
-	uint32 n_small;
-	bool said_hello;
-	bool ended;  /* DONE or ERROR went by, or we made an ERROR ourselves */
-	bool broken; /* the child is no use any more: what it says is thrown away */
-	bool eof;
-	int64 eof_ns;
-	/* to the session */
-	uint8 kind; /* of the message being sent */
-	const uint8 *message;
-	Size n_message;
-	bool results_full;
-	bool session_gone;
-	List *own; /* StringInfo: frames of ours that wait */
-	/* the lease */
-	bool wants;
-	bool told_waiting;
-	AgLeaseWant want;
-	int64 next_try_ns;
-} Supervisor;
 
 /* For the exit callback: the process's only child. */
 static AgChild *child_to_kill = NULL;
@@ -88,77 +43,10 @@ kill_child(int code, Datum arg)
 	child_to_kill = NULL;
 }
 
-/* ---- frames of our own ---- */
-
-static void
-send_own(Supervisor *s, AgFrameType type, const AgWriter *payload)
-{
-	StringInfo frame = makeStringInfo();
-	uint8 header[AG_FRAME_HEADER];
-
-	ag_frame_header_write(header, type, (uint32) payload->size);
-	appendBinaryStringInfo(frame, (char *) header, AG_FRAME_HEADER);
-	appendBinaryStringInfo(frame, (char *) payload->data, (int) payload->size);
-	s->own = lappend(s->own, frame);
-}
-
-static void
-send_error(Supervisor *s, const AgError *err)
-{
-	AgWriter payload;
-	AgMem mem;
-
-	if (s->ended)
-		return;
-	ag_mem_init(&mem, INT64_MAX);
-	ag_writer_init(&payload, &mem);
-	ag_msg_error_write(&payload, err);
-	if (!payload.failed)
-		send_own(s, AG_FRAME_ERROR, &payload);
-	ag_writer_free(&payload);
-	s->ended = true;
-}
-
-static void
-fail(Supervisor *s, AgStatus status, const char *message, const char *hint)
-{
-	AgError err;
-
-	ag_error_init(&err);
-	ag_error_set(&err, status, "%s", message);
-	if (hint[0] != '\0')
-		ag_error_hint(&err, "%s", hint);
-	send_error(s, &err);
-}
-
-/* The child must go, whatever it still has to say. An error was sent before. */
-static void
-drop_child(Supervisor *s)
-{
-	ag_child_kill(&s->child);
-	s->broken = true;
-	s->up_at = s->up_end = 0;
-}
-
-static void
-send_log(Supervisor *s, const char *text, const char *hint)
-{
-	AgMsgLog log = {AG_LOG_NORMAL, text, hint};
-	AgWriter payload;
-	AgMem mem;
-
-	ag_mem_init(&mem, INT64_MAX);
-	ag_writer_init(&payload, &mem);
-	ag_msg_log_write(&payload, &log);
-	if (!payload.failed)
-		send_own(s, AG_FRAME_LOG, &payload);
-	ag_writer_free(&payload);
-}
-
 /* ---- the lease ---- */
 
 static void
-grant(Supervisor *s)
+grant(AgSupervisor *s)
 {
 	AgMsgGrant msg;
 	AgWriter payload;
@@ -172,7 +60,7 @@ grant(Supervisor *s)
 	ag_mem_init(&mem, INT64_MAX);
 	ag_writer_init(&payload, &mem);
 	ag_msg_grant_write(&payload, &msg);
-	if (payload.failed || payload.size > SMALL_FRAME - AG_FRAME_HEADER)
+	if (payload.failed || payload.size > AG_SMALL_FRAME - AG_FRAME_HEADER)
 		elog(ERROR, "could not write a grant");
 	ag_frame_header_write(s->grant, AG_FRAME_GRANT, (uint32) payload.size);
 	memcpy(s->grant + AG_FRAME_HEADER, payload.data, payload.size);
@@ -182,7 +70,7 @@ grant(Supervisor *s)
 }
 
 static void
-try_lease(Supervisor *s)
+try_lease(AgSupervisor *s)
 {
 	const char *lacking = NULL;
 	int64 now = ag_clock_ns();
@@ -197,38 +85,39 @@ try_lease(Supervisor *s)
 	}
 	if (lacking != NULL && !s->told_waiting)
 	{
-		send_log(s, psprintf("waiting for %s: other fits are running", lacking), "");
+		ag_relay_log(s, psprintf("waiting for %s: other fits are running", lacking), "");
 		s->told_waiting = true;
 	}
 	if (now >= s->orders.deadline_ns)
 	{
-		fail(s, AG_ERR_RESOURCES,
-			 psprintf("the time limit passed while waiting for %s",
-					  lacking != NULL ? lacking : "other fits"),
-			 "Run fewer fits at a time, or raise \"time_limit\" or the setting.");
-		drop_child(s);
+		ag_relay_fail(s, AG_ERR_RESOURCES,
+					  psprintf("the time limit passed while waiting for %s",
+							   lacking != NULL ? lacking : "other fits"),
+					  "Run fewer fits at a time, or raise \"time_limit\" or the setting.");
+		ag_relay_drop_child(s);
 	}
 }
 
 static void
-check_need(Supervisor *s)
+check_need(AgSupervisor *s)
 {
 	double need_gb = (double) s->want.memory_bytes / 1e9;
 	double limit_gb = (double) s->orders.memory_limit_bytes / 1e9;
 
 	if (s->want.memory_bytes <= s->orders.memory_limit_bytes)
 		return;
-	fail(s, AG_ERR_MEMORY,
-		 psprintf("the fit needs about %.2f GB of memory and may use %.2f GB", need_gb, limit_gb),
-		 "Train on fewer rows or columns, or raise ag_pg.memory_limit (or the option "
-		 "\"memory_limit\").");
-	drop_child(s);
+	ag_relay_fail(
+		s, AG_ERR_MEMORY,
+		psprintf("the fit needs about %.2f GB of memory and may use %.2f GB", need_gb, limit_gb),
+		"Train on fewer rows or columns, or raise ag_pg.memory_limit (or the option "
+		"\"memory_limit\").");
+	ag_relay_drop_child(s);
 }
 
 /* ---- frames for us ---- */
 
 static void
-read_hello(Supervisor *s, AgArena *arena)
+read_hello(AgSupervisor *s, AgArena *arena)
 {
 	AgMsgHello hello;
 	AgError err;
@@ -236,22 +125,22 @@ read_hello(Supervisor *s, AgArena *arena)
 	ag_error_init(&err);
 	if (ag_msg_hello_read(arena, s->small, s->n_small, &hello, &err) != AG_OK)
 	{
-		send_error(s, &err);
-		drop_child(s);
+		ag_relay_error(s, &err);
+		ag_relay_drop_child(s);
 		return;
 	}
 	s->said_hello = true;
 	if (hello.wire_version == AG_WIRE_VERSION && strcmp(hello.build_id, AG_BUILD_ID) == 0)
 		return;
-	fail(s, AG_ERR_SYSTEM,
-		 psprintf("the program ag_trainer is of build %.60s, the library of build %s",
-				  hello.build_id, AG_BUILD_ID),
-		 "Install both from one package, then connect again.");
-	drop_child(s);
+	ag_relay_fail(s, AG_ERR_SYSTEM,
+				  psprintf("the program ag_trainer is of build %.60s, the library of build %s",
+						   hello.build_id, AG_BUILD_ID),
+				  "Install both from one package, then connect again.");
+	ag_relay_drop_child(s);
 }
 
 static void
-read_need(Supervisor *s, AgArena *arena)
+read_need(AgSupervisor *s, AgArena *arena)
 {
 	AgMsgNeed need;
 	AgError err;
@@ -259,8 +148,8 @@ read_need(Supervisor *s, AgArena *arena)
 	ag_error_init(&err);
 	if (ag_msg_need_read(arena, s->small, s->n_small, &need, &err) != AG_OK)
 	{
-		send_error(s, &err);
-		drop_child(s);
+		ag_relay_error(s, &err);
+		ag_relay_drop_child(s);
 		return;
 	}
 	s->want.memory_bytes = Max(need.memory_bytes, 0);
@@ -272,8 +161,8 @@ read_need(Supervisor *s, AgArena *arena)
 	try_lease(s);
 }
 
-static void
-read_small(Supervisor *s)
+void
+ag_supervisor_take_frame(AgSupervisor *s)
 {
 	AgMem mem;
 	AgArena arena;
@@ -287,233 +176,10 @@ read_small(Supervisor *s)
 	ag_arena_free(&arena);
 }
 
-/* ---- from the child to the session ---- */
-
-/* A header is complete: for us, or the first piece of a frame to pass on. */
-static bool
-begin_frame(Supervisor *s)
-{
-	AgFrameHeader header;
-	AgError err;
-
-	ag_error_init(&err);
-	if (ag_frame_header_read(s->header, &header, &err) != AG_OK)
-	{
-		send_error(s, &err);
-		drop_child(s);
-		return false;
-	}
-	s->type = header.type;
-	s->payload_left = header.n_bytes;
-	s->swallow = header.type == AG_FRAME_HELLO || header.type == AG_FRAME_NEED;
-	s->n_small = 0;
-	if ((s->swallow && header.n_bytes > SMALL_FRAME) ||
-		(!s->said_hello && header.type != AG_FRAME_HELLO))
-	{
-		fail(s, AG_ERR_PROTOCOL, "the trainer does not keep to the protocol",
-			 "The program ag_trainer may be of another version than the library.");
-		drop_child(s);
-		return false;
-	}
-	return true;
-}
-
-static void
-end_frame(Supervisor *s)
-{
-	s->n_header = 0;
-	if (s->swallow)
-		read_small(s);
-	else if (s->type == AG_FRAME_DONE || s->type == AG_FRAME_ERROR)
-		s->ended = true;
-}
-
-/* The next piece of the stream to pass on, out of what was read; false: nothing left. */
-static bool
-next_piece(Supervisor *s)
-{
-	while (s->up_at < s->up_end && !s->broken)
-	{
-		const uint8 *at = s->up + s->up_at;
-		Size left = s->up_end - s->up_at;
-		Size take;
-
-		if (s->n_header < AG_FRAME_HEADER)
-		{
-			take = Min(left, AG_FRAME_HEADER - s->n_header);
-			memcpy(s->header + s->n_header, at, take);
-			s->n_header += (uint32) take;
-			s->up_at += take;
-			if (s->n_header < AG_FRAME_HEADER)
-				return false;
-			if (!begin_frame(s))
-				return false;
-			if (s->payload_left == 0)
-				end_frame(s);
-			if (s->swallow)
-				continue;
-			s->message = s->header;
-			s->n_message = AG_FRAME_HEADER;
-			return true;
-		}
-		take = Min(left, s->payload_left);
-		s->up_at += take;
-		s->payload_left -= (uint32) take;
-		if (s->swallow)
-		{
-			memcpy(s->small + s->n_small, at, take);
-			s->n_small += (uint32) take;
-		}
-		if (s->payload_left == 0)
-			end_frame(s);
-		if (s->swallow)
-			continue;
-		s->message = at;
-		s->n_message = take;
-		return true;
-	}
-	return false;
-}
-
-/* The next message for the session: what the trainer says comes first as far as it is here, then ours. */
-static bool
-next_message(Supervisor *s)
-{
-	if (next_piece(s))
-	{
-		s->kind = AG_PIECE_STREAM;
-		return true;
-	}
-	if (s->own != NIL)
-	{
-		StringInfo frame = linitial(s->own);
-
-		s->own = list_delete_first(s->own);
-		s->kind = AG_PIECE_OWN;
-		s->message = (uint8 *) frame->data;
-		s->n_message = (Size) frame->len;
-		return true;
-	}
-	return false;
-}
-
-static void
-read_socket(Supervisor *s)
-{
-	ssize_t n;
-
-	do
-		n = recv(s->child.socket, s->up, AG_PIECE_BYTES, 0);
-	while (n < 0 && errno == EINTR);
-	if (n > 0)
-	{
-		s->up_at = 0;
-		s->up_end = (Size) n;
-	}
-	else if (n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK))
-	{
-		s->eof = true;
-		s->eof_ns = ag_clock_ns();
-	}
-}
-
-/* Passes on all that can be without waiting. */
-static void
-push_up(Supervisor *s)
-{
-	s->results_full = false;
-	for (;;)
-	{
-		shm_mq_iovec parts[2];
-		shm_mq_result result;
-
-		if (s->message == NULL && !next_message(s))
-		{
-			if (s->eof || s->child.socket < 0)
-				return;
-			read_socket(s);
-			if (s->up_at >= s->up_end)
-				return;
-			continue;
-		}
-		parts[0].data = (char *) &s->kind;
-		parts[0].len = 1;
-		parts[1].data = (const char *) s->message;
-		parts[1].len = s->n_message;
-		result = ag_shm_mq_sendv(s->results, parts, 2, true, true);
-		if (result == SHM_MQ_WOULD_BLOCK)
-		{
-			s->results_full = true;
-			return;
-		}
-		if (result == SHM_MQ_DETACHED)
-		{
-			s->session_gone = true;
-			return;
-		}
-		s->message = NULL;
-	}
-}
-
-/* ---- from the session to the child ---- */
-
-/* The next bytes for the child: a grant waits for the end of the piece before it. */
-static bool
-next_down(Supervisor *s)
-{
-	void *data;
-	Size n;
-	shm_mq_result result;
-
-	if (s->n_grant > 0)
-	{
-		s->down = s->grant;
-		s->n_down = s->n_grant;
-		s->n_grant = 0;
-		return true;
-	}
-	result = shm_mq_receive(s->rows, &n, &data, true);
-	if (result == SHM_MQ_DETACHED)
-		s->session_gone = true;
-	if (result != SHM_MQ_SUCCESS)
-		return false;
-	s->down = data;
-	s->n_down = n;
-	return true;
-}
-
-static void
-push_down(Supervisor *s)
-{
-	s->down_full = false;
-	while (s->child.socket >= 0 && !s->eof)
-	{
-		ssize_t n;
-
-		if (s->n_down == 0 && !next_down(s))
-			return;
-		n = send(s->child.socket, s->down, s->n_down, MSG_NOSIGNAL);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-		{
-			s->down_full = true;
-			return;
-		}
-		if (n < 0)
-		{
-			s->n_down = 0; /* the child is gone; its end of file says the rest */
-			return;
-		}
-		s->down += n;
-		s->n_down -= (Size) n;
-	}
-}
-
 /* ---- the end of the child ---- */
 
 static void
-tell_end(Supervisor *s)
+tell_end(AgSupervisor *s)
 {
 	char how[128];
 	const char *hint = "The server's log may say more.";
@@ -522,12 +188,12 @@ tell_end(Supervisor *s)
 	if (strstr(how, "signal 9") != NULL)
 		hint = "The system may have run out of memory: lower ag_pg.memory_limit (or the option "
 			   "\"memory_limit\"), or train on fewer rows.";
-	fail(s, AG_ERR_SYSTEM, psprintf("the program ag_trainer %s", how), hint);
+	ag_relay_fail(s, AG_ERR_SYSTEM, psprintf("the program ag_trainer %s", how), hint);
 }
 
 /* True when all is said and the child is gone. */
 static bool
-is_over(Supervisor *s)
+is_over(AgSupervisor *s)
 {
 	bool reaped;
 
@@ -537,7 +203,7 @@ is_over(Supervisor *s)
 	if (reaped)
 		ag_lease_release(&s->lease);
 	if (reaped && !s->eof && s->child.socket >= 0 && s->message == NULL && s->up_at >= s->up_end)
-		read_socket(s); /* what it left behind, up to the end of file */
+		ag_relay_read(s); /* what it left behind, up to the end of file */
 	if (reaped && s->child.socket < 0)
 		s->eof = true;
 	if (!reaped && (s->eof || s->ended) && s->child.pid != 0)
@@ -560,7 +226,7 @@ is_over(Supervisor *s)
 /* ---- waiting ---- */
 
 static long
-wait_timeout(const Supervisor *s)
+wait_timeout(const AgSupervisor *s)
 {
 	if (s->wants)
 		return LEASE_POLL_MS;
@@ -574,7 +240,7 @@ wait_timeout(const Supervisor *s)
  * without waiting was done.
  */
 static void
-wait_for_something(Supervisor *s)
+wait_for_something(AgSupervisor *s)
 {
 	WaitEventSet *set = ag_wait_set_create(5);
 	WaitEvent event;
@@ -601,13 +267,13 @@ wait_for_something(Supervisor *s)
 }
 
 static void
-supervise(Supervisor *s)
+supervise(AgSupervisor *s)
 {
 	char reason[512], hint[512];
 
 	if (!ag_child_start(&s->child, reason, sizeof reason, hint, sizeof hint))
 	{
-		fail(s, AG_ERR_SYSTEM, reason, hint);
+		ag_relay_fail(s, AG_ERR_SYSTEM, reason, hint);
 		s->child.reaped = true;
 		s->eof = true;
 	}
@@ -617,8 +283,8 @@ supervise(Supervisor *s)
 		CHECK_FOR_INTERRUPTS();
 		if (ShutdownRequestPending)
 			return;
-		push_down(s);
-		push_up(s);
+		ag_relay_down(s);
+		ag_relay_up(s);
 		ag_child_read_log(&s->child);
 		try_lease(s);
 		if (is_over(s))
@@ -632,7 +298,7 @@ supervise(Supervisor *s)
 /* ---- start ---- */
 
 static bool
-attach(Supervisor *s)
+attach(AgSupervisor *s)
 {
 	AgSupervisorSegments segments;
 	AgSupervisorOrders *orders;
@@ -653,9 +319,10 @@ attach(Supervisor *s)
 	if (orders->magic != AG_SUPERVISOR_MAGIC ||
 		strncmp(orders->build_id, AG_BUILD_ID, sizeof orders->build_id) != 0)
 	{
-		fail(s, AG_ERR_SYSTEM, "the library ag_pg was replaced after this session loaded it",
-			 "Connect again.");
-		push_up(s);
+		ag_relay_fail(s, AG_ERR_SYSTEM,
+					  "the library ag_pg was replaced after this session loaded it",
+					  "Connect again.");
+		ag_relay_up(s);
 		return false;
 	}
 	s->orders = *orders;
@@ -667,7 +334,7 @@ attach(Supervisor *s)
 
 /* An error of our own ends the fit, not just the worker: the session hears what it was. */
 static void
-report_error(Supervisor *s, const ErrorData *edata)
+report_error(AgSupervisor *s, const ErrorData *edata)
 {
 	AgError err;
 	bool is_resources = ERRCODE_TO_CATEGORY(edata->sqlerrcode) == ERRCODE_INSUFFICIENT_RESOURCES;
@@ -680,14 +347,14 @@ report_error(Supervisor *s, const ErrorData *edata)
 				 "%s", edata->message != NULL ? edata->message : "unknown error");
 	if (edata->hint != NULL)
 		ag_error_hint(&err, "%s", edata->hint);
-	send_error(s, &err);
-	push_up(s);
+	ag_relay_error(s, &err);
+	ag_relay_up(s);
 }
 
 void
 ag_supervisor_main(Datum arg)
 {
-	Supervisor *s;
+	AgSupervisor *s;
 	MemoryContext context;
 
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
@@ -697,7 +364,7 @@ ag_supervisor_main(Datum arg)
 	context = AllocSetContextCreate(TopMemoryContext, "ag_pg supervisor", ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(context);
 	CurrentResourceOwner = ResourceOwnerCreate(NULL, "ag_pg supervisor");
-	s = palloc0(sizeof(Supervisor));
+	s = palloc0(sizeof(AgSupervisor));
 	s->child.socket = s->child.log = s->child.pidfd = -1;
 	s->up = palloc(AG_PIECE_BYTES);
 	before_shmem_exit(kill_child, (Datum) 0);
