@@ -129,7 +129,6 @@ begin_job(Session *s)
 		return unexpected(s, &header, "JOB");
 	AG_TRY(ag_msg_job_read(&s->arena, s->payload, header.n_bytes, &s->job, &s->err));
 	s->mem.limit_bytes = s->job.memory_limit_bytes;
-	ag_confine_memory(s->job.memory_limit_bytes, 1);
 	AG_TRY(ag_options_parse(&s->mem, s->job.entries, s->job.n_entries, &s->options, &s->err));
 	if (isfinite(s->job.time_limit) && isfinite(s->job.time_left))
 		gone = s->job.time_limit - s->job.time_left;
@@ -143,7 +142,9 @@ begin_job(Session *s)
 	s->host.verbosity = s->options->verbosity;
 	s->host.started_ns = s->fit.started_ns;
 	if (ag_fit_asks_gpu(s->options))
-		ag_gpu_probe(&s->fit.gpu);
+		ag_gpu_probe(
+			&s->fit.gpu); /* before the limit: the driver maps what it likes, and gives it back */
+	ag_confine_memory(s->job.memory_limit_bytes, 1);
 	AG_TRY(ag_fit_check_gpu(&s->fit, &s->err));
 	return ag_table_create(&s->ctx, &s->job.schema, &s->table);
 }
@@ -170,7 +171,8 @@ end_rows(Session *s, const AgFrameHeader *header)
 							"the trainer got %lld rows, but %llu were sent",
 							(long long) s->table->n_rows, (unsigned long long) n_rows);
 	ag_log(&s->ctx, AG_LOG_RESOURCES,
-		   "Read %lld rows, %.1f MB in %.2f s (%.0f rows/s, %.1f MB/s), %.1f MB of memory in use",
+		   "The trainer got %lld rows, %.1f MB in %.2f s (%.0f rows/s, %.1f MB/s), %.1f MB of "
+		   "memory in use",
 		   (long long) s->table->n_rows, (double) s->n_block_bytes / 1e6, seconds,
 		   (double) s->table->n_rows / fmax(seconds, 1e-6),
 		   (double) s->n_block_bytes / 1e6 / fmax(seconds, 1e-6), (double) s->mem.used_bytes / 1e6);

@@ -502,6 +502,36 @@ no_memory(AgMem *mem)
 	}
 }
 
+/* One model is too big: it is left out with a WARNING, and the other is the result. */
+static void
+left_out(void)
+{
+	static const AgOptionEntry entries[] = {
+		{"/hyperparameters", AG_JSON_OBJECT, "1"},
+		{"/hyperparameters/GBM", AG_JSON_ARRAY, "2"},
+		{"/hyperparameters/GBM/0", AG_JSON_OBJECT, "3"},
+		{"/hyperparameters/GBM/0/num_boost_round", AG_JSON_NUMBER, "60"},
+		{"/hyperparameters/GBM/0/num_leaves", AG_JSON_NUMBER, "10000"},
+		{"/hyperparameters/GBM/0/min_data_in_leaf", AG_JSON_NUMBER, "1"},
+		{"/hyperparameters/GBM/1", AG_JSON_OBJECT, "1"},
+		{"/hyperparameters/GBM/1/num_boost_round", AG_JSON_NUMBER, "20"},
+	};
+	AgMem mem;
+	Setting s = {.mem = &mem, .n_rows = 20000, .entries = entries, .n_entries = 8};
+	Result r = {0};
+	AgError err;
+
+	ag_mem_init(&mem, INT64_C(7) << 20);
+	AG_CHECK_EQ(run(&s, &r, &err), AG_OK);
+	AG_CHECK_EQ(r.n_warning_lines, 1);
+	AG_CHECK(strncmp(r.warning, "model GBM was left out: ", 24) == 0);
+	AG_CHECK_EQ(r.n_members, 1);
+	AG_CHECK_STR(r.names[0], "GBM_2");
+	AG_CHECK_STR(r.best, "GBM_2");
+	result_free(&r);
+	AG_CHECK_EQ(mem.used_bytes, 0);
+}
+
 static void
 ends_early(AgMem *mem)
 {
@@ -560,6 +590,7 @@ main(void)
 	metrics(&mem);
 	gpu_warning(&mem);
 	no_memory(&mem);
+	left_out();
 	ends_early(&mem);
 	return ag_unit_done("fit");
 }

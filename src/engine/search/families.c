@@ -11,6 +11,10 @@
 #include "engine/model/linear.h"
 #include "engine/model/model.h"
 
+/* Trees of a booster, all classes together, that early stopping leaves: by experience, not by law. */
+#define TREES_MOST 10000
+/* A leaf and its node, with some of what a growing array has spare. */
+#define LEAF_BYTES 50
 #define SAMPLE_ROWS 200000 /* that a column's cuts are drawn from */
 
 /* One training under way. */
@@ -71,6 +75,7 @@ rows_bin(Work *work, int max_bin, int min_data_in_bin)
 	}
 	ag_bins_free(rows->bins);
 	rows->bins = NULL;
+	ag_progress(rows->ctx, "binning features", -1.0);
 	AG_TRY(
 		ag_pipeline_bin(work->ctx, rows->pipeline, rows->table, &params, work->last, &rows->bins));
 	AG_TRY(ag_bins_make_rows(work->ctx, rows->bins));
@@ -195,12 +200,29 @@ done:
 }
 
 static int64_t
+gbm_kept(const AgModelConfig *config, const AgTrainData *data)
+{
+	const AgGbmParams *params = config->params;
+	int64_t n_trees = params->num_boost_round, n_leaves = params->num_leaves;
+	int64_t least = params->min_data_in_leaf > 1 ? params->min_data_in_leaf : 1;
+
+	if (data->problem == AG_PROBLEM_MULTICLASS)
+		n_trees *= data->n_classes;
+	if (n_trees > TREES_MOST)
+		n_trees = TREES_MOST;
+	if (n_leaves > data->n_train / least + 1)
+		n_leaves = data->n_train / least + 1;
+	return n_trees * n_leaves * LEAF_BYTES;
+}
+
+/* The trees are there twice while their image is written. */
+static int64_t
 gbm_memory(const AgModelConfig *config, const AgTrainData *data, int n_threads)
 {
 	const AgBins *bins = data->bins;
 
-	return ag_gbm_memory(data, config->params, n_threads) + bins->n_features * bins->column_stride +
-		   bins->n_rows * bins->row_stride;
+	return gbm_kept(config, data) + ag_gbm_memory(data, config->params, n_threads) +
+		   bins->n_features * bins->column_stride + bins->n_rows * bins->row_stride;
 }
 
 /* --- LR */
@@ -299,14 +321,16 @@ typedef struct FamilyWork
 {
 	AgStatus (*train)(Work *work);
 	int64_t (*memory)(const AgModelConfig *config, const AgTrainData *data, int n_threads);
+	int64_t (*kept)(const AgModelConfig *config,
+					const AgTrainData *data); /* NULL: next to nothing */
 	/* Given two sets of parameters: do they bin alike? NULL: learns from the table's values. */
 	bool (*shares)(const void *a, const void *b);
 } FamilyWork;
 
 static const FamilyWork works[AG_FAMILY_LAST] = {
-	[AG_FAMILY_GBM] = {gbm_train, gbm_memory, gbm_shares},
-	[AG_FAMILY_LR] = {linear_train, linear_memory, NULL},
-	[AG_FAMILY_KNN] = {knn_train, knn_memory, NULL},
+	[AG_FAMILY_GBM] = {gbm_train, gbm_memory, gbm_kept, gbm_shares},
+	[AG_FAMILY_LR] = {linear_train, linear_memory, NULL, NULL},
+	[AG_FAMILY_KNN] = {knn_train, knn_memory, NULL, NULL},
 };
 
 AgStatus
@@ -334,4 +358,12 @@ int64_t
 ag_family_memory(const AgModelConfig *config, const AgTrainData *data, int n_threads)
 {
 	return works[config->family->id].memory(config, data, n_threads);
+}
+
+int64_t
+ag_family_kept(const AgModelConfig *config, const AgTrainData *data)
+{
+	const FamilyWork *work = &works[config->family->id];
+
+	return work->kept != NULL ? work->kept(config, data) : 0;
 }

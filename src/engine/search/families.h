@@ -55,5 +55,7 @@ bool ag_family_shares_rows(const AgModelConfig *a, const AgModelConfig *b);
 
 /* Upper estimate of the memory that training takes beside the table, all forms of the rows included, in bytes. */
 int64_t ag_family_memory(const AgModelConfig *config, const AgTrainData *data, int n_threads);
+/* What stays of it when it is trained: the model. */
+int64_t ag_family_kept(const AgModelConfig *config, const AgTrainData *data);
 
 #endif

@@ -134,16 +134,22 @@ label_column(const AgTable *table)
 static AgStatus
 prepare_label(AgFit *fit)
 {
+	int64_t began = ag_clock_ns();
 	int column = label_column(fit->table);
 
 	if (column < 0)
 		return ag_error_set(fit->ctx.error, AG_ERR_INTERNAL, "the table has no label column");
+	ag_progress(&fit->ctx, "putting rows in order", -1.0);
 	AG_TRY(ag_table_finish(&fit->ctx, fit->table, &fit->n_left_out));
 	fit->n_rows = fit->table->n_rows;
 	if (fit->n_left_out > 0)
 		ag_log(&fit->ctx, AG_LOG_NORMAL, "%lld %s left out because \"%s\" is NULL",
 			   (long long) fit->n_left_out, fit->n_left_out == 1 ? "row is" : "rows are",
 			   fit->job->label_name);
+	ag_log(&fit->ctx, AG_LOG_NORMAL,
+		   "%lld rows and %d columns to learn \"%s\" from (%.2f s to put in order)",
+		   (long long) fit->n_rows, fit->table->n_columns - 1, fit->job->label_name,
+		   ag_fit_seconds(began));
 	AG_TRY(ag_fit_check(fit));
 	AG_TRY(ag_label_fit(&fit->ctx, fit->table, column, fit->options->problem,
 						fit->options->positive_class, &fit->label));

@@ -4,12 +4,13 @@
  * An upper estimate for the host's lease. What is too low costs a fit its life, what is too high only makes another
  * one wait, so everything that may live at the same time is added up.
  */
+#include <math.h>
 #include <string.h>
 
 #include "engine/search/fit_state.h"
 
-#define ROW_SCRATCH                                                                                \
-	48 /* bytes a row: hashes and order of the rows, a column in order, labels, the split */
+/* Of a row: hashes and order of the rows, a column in order, labels, the split. */
+#define ROW_SCRATCH 48
 
 /* Features that a column can become at most: a number, and the parts of a date or a time of day. */
 static int
@@ -71,14 +72,18 @@ ag_fit_memory(const AgTable *table, const AgFitOptions *options, int n_threads)
 				   : n_classes == 2 ? AG_PROBLEM_BINARY
 									: AG_PROBLEM_REGRESSION;
 	data.n_classes = n_classes;
-	data.n_train = data.n_valid = n;
+	data.n_train = n;
+	data.n_valid = (int64_t) ((isnan(options->holdout_frac) ? ag_holdout_rule(n > 0 ? n : 1)
+															: options->holdout_frac) *
+							  (double) n);
 	for (int i = 0; i < options->n_models; i++)
 	{
 		AgFamilyId family = options->models[i].family->id;
 		int64_t one = ag_family_memory(&options->models[i], &data, n_threads);
 
 		of_family[family] = one > of_family[family] ? one : of_family[family];
-		kept += (int64_t) (ag_holdout_rule(n) * (double) n) * (n_classes > 0 ? n_classes : 1) * 8;
+		kept += ag_family_kept(&options->models[i], &data) +
+				data.n_valid * (n_classes > 0 ? n_classes : 1) * 8;
 	}
 	ag_mem_free(table->mem, bins.features);
 	/* The forms of the rows that the families learn from stay for the next model. */
