@@ -253,6 +253,14 @@ CREATE FUNCTION @extschema@.ag_evaluate(model text, data text)
 COMMENT ON FUNCTION @extschema@.ag_evaluate(text, text) IS
     'metrics on a table or query that has the label, the model''s own eval_metric first; plain values (an error is positive); NULL where a metric is undefined on these rows';
 
+CREATE FUNCTION @extschema@.ag_feature_importance(model text, data text, subsample_size integer DEFAULT 5000,
+        num_shuffle_sets integer DEFAULT 5, features text[] DEFAULT NULL)
+    RETURNS TABLE (feature text, importance double precision, stddev double precision, p_value double precision, n integer,
+        p99_high double precision, p99_low double precision)
+    LANGUAGE c VOLATILE PARALLEL UNSAFE COST 10000 ROWS 30 AS 'MODULE_PATHNAME', 'ag_sql_feature_importance';
+COMMENT ON FUNCTION @extschema@.ag_feature_importance(text, text, integer, integer, text[]) IS
+    'how much the model''s score falls when a column''s values are shuffled, one row a column the model uses, the most important first: mean of n shuffles, their standard deviation, the probability that the true importance is not above 0, and the bounds of its 99 % confidence interval (NULL with one shuffle); data: held-out rows with the label, of which at most subsample_size are used';
+
 CREATE FUNCTION @extschema@.ag_options()
     RETURNS TABLE (name text, type text, range text, "default" text, supported boolean, help text)
     LANGUAGE c IMMUTABLE PARALLEL SAFE ROWS 50 AS 'MODULE_PATHNAME', 'ag_sql_options';

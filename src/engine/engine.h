@@ -71,6 +71,8 @@ void ag_predictor_run(AgPredictor *predictor, const AgValue *values, double *out
  */
 int ag_predictor_features(const AgPredictor *predictor);
 void ag_predictor_encode(const AgPredictor *predictor, const AgValue *values, double *features);
+/* The input column that a feature is made of. */
+int ag_predictor_feature_input(const AgPredictor *predictor, int feature);
 /*
  * features[n_rows][ag_predictor_features] to out[n_rows][outputs]: the same bytes as row by row, and for trees several times
  * faster. The first call takes memory (AG_ERR_MEMORY). Thread rule as above.

@@ -308,6 +308,12 @@ ag_predictor_features(const AgPredictor *predictor)
 	return predictor->pipeline->n_features;
 }
 
+int
+ag_predictor_feature_input(const AgPredictor *predictor, int feature)
+{
+	return predictor->pipeline->features[feature].input;
+}
+
 void
 ag_predictor_encode(const AgPredictor *predictor, const AgValue *values, double *features)
 {

@@ -13,6 +13,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
+#include "engine/base/rng.h"
 #include "pg/catalog.h"
 #include "pg/convert.h"
 #include "pg/errors.h"
@@ -48,6 +49,8 @@ typedef struct Receiver
 	MemoryContext row; /* reset after each row */
 	double *features;  /* of the rows not yet predicted, the last n_waiting ones */
 	int n_waiting;
+	int64 max_rows; /* of a sample; 0: every row is predicted as it comes */
+	uint64 seed;
 	int64 n_without_label;
 	int64 n_unknown;
 	int n_named;
@@ -246,6 +249,10 @@ make_room(Receiver *receiver)
 	if (evaluation->n_rows < receiver->capacity)
 		return;
 	n = receiver->capacity == 0 ? 1024 : receiver->capacity * 2;
+	if (receiver->max_rows > 0)
+		evaluation->features =
+			grown(receiver, evaluation->features, n,
+				  sizeof(double) * Max(ag_predictor_features(evaluation->model->predictor), 1));
 	if (evaluation->model->n_classes == 0)
 		evaluation->target = grown(receiver, evaluation->target, n, sizeof(double));
 	else
@@ -281,12 +288,34 @@ predict_waiting(Receiver *receiver)
 	receiver->n_waiting = 0;
 }
 
+/*
+ * Where the next row goes: behind the others, or, when a sample is full, in place of one of them or nowhere (-1).
+ * Vitter 1985, "Random sampling with a reservoir", algorithm R.
+ */
+static int64
+place_of_row(Receiver *receiver)
+{
+	AgEvaluation *evaluation = receiver->evaluation;
+	int64 seen = evaluation->n_seen++;
+	uint64 place;
+
+	if (receiver->max_rows == 0 || evaluation->n_rows < receiver->max_rows)
+	{
+		make_room(receiver);
+		return evaluation->n_rows++;
+	}
+	place = ag_random_u64(receiver->seed, (uint64) seen) % (uint64) (seen + 1);
+	return place < (uint64) receiver->max_rows ? (int64) place : -1;
+}
+
 static void
 take_row(Receiver *receiver, TupleTableSlot *slot)
 {
 	AgEvaluation *evaluation = receiver->evaluation;
 	AgPredictor *predictor = evaluation->model->predictor;
-	int64 at = evaluation->n_rows;
+	size_t n_features = (size_t) ag_predictor_features(predictor);
+	const AgValue *values;
+	int64 at;
 	AgValue label;
 	bool is_null;
 	Datum datum = slot_getattr(slot, receiver->label_column + 1, &is_null);
@@ -296,8 +325,10 @@ take_row(Receiver *receiver, TupleTableSlot *slot)
 		receiver->n_without_label++;
 		return;
 	}
+	at = place_of_row(receiver);
+	if (at < 0)
+		return;
 	ag_converter_run(receiver->label, datum, false, &label);
-	make_room(receiver);
 	if (evaluation->model->n_classes > 0)
 		evaluation->class_of[at] = class_of(receiver, &label);
 	else if (isfinite(label.v.f64))
@@ -306,10 +337,14 @@ take_row(Receiver *receiver, TupleTableSlot *slot)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_EXCEPTION),
 				 errmsg("label \"%s\" is NaN or infinite in some row", receiver->label_name)));
-	ag_predictor_encode(predictor, ag_row_from_slot(receiver->map, slot),
-						receiver->features +
-							(size_t) receiver->n_waiting * ag_predictor_features(predictor));
-	evaluation->n_rows++;
+	values = ag_row_from_slot(receiver->map, slot);
+	if (receiver->max_rows > 0)
+	{
+		ag_predictor_encode(predictor, values, evaluation->features + (size_t) at * n_features);
+		return;
+	}
+	ag_predictor_encode(predictor, values,
+						receiver->features + (size_t) receiver->n_waiting * n_features);
 	if (++receiver->n_waiting == ROWS_AT_ONCE)
 		predict_waiting(receiver);
 }
@@ -383,9 +418,9 @@ tell(const Receiver *receiver)
 	}
 }
 
-AgEvaluation *
-ag_evaluate_run(const char *data, const char *name, const char *label,
-				const AgOpenModel *const *models, int n_models)
+static AgEvaluation *
+run(const char *data, const char *name, const char *label, const AgOpenModel *const *models,
+	int n_models, int64 max_rows, uint64 seed)
 {
 	AgEvaluation *evaluation = palloc0(sizeof(AgEvaluation));
 	Receiver *receiver = palloc0(sizeof(Receiver));
@@ -405,6 +440,8 @@ ag_evaluate_run(const char *data, const char *name, const char *label,
 	receiver->map = ag_row_map_create(models[0], name, CurrentMemoryContext);
 	receiver->label_name = label;
 	receiver->home = CurrentMemoryContext;
+	receiver->max_rows = max_rows;
+	receiver->seed = seed;
 	receiver->features = MemoryContextAllocHuge(
 		receiver->home,
 		sizeof(double) * ROWS_AT_ONCE * Max(ag_predictor_features(models[0]->predictor), 1));
@@ -423,6 +460,20 @@ ag_evaluate_run(const char *data, const char *name, const char *label,
 		ereport(ERROR, (errcode(ERRCODE_NO_DATA_FOUND),
 						errmsg("there is no row with a label \"%s\" to evaluate on", label)));
 	return evaluation;
+}
+
+AgEvaluation *
+ag_evaluate_run(const char *data, const char *name, const char *label,
+				const AgOpenModel *const *models, int n_models)
+{
+	return run(data, name, label, models, n_models, 0, 0);
+}
+
+AgEvaluation *
+ag_evaluate_sample(const char *data, const char *name, const char *label, const AgOpenModel *model,
+				   int64 max_rows, uint64 seed)
+{
+	return run(data, name, label, &model, 1, max_rows, seed);
 }
 
 double

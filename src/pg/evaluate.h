@@ -18,6 +18,8 @@ typedef struct AgEvaluation
 	double **out;             /* [n_models][n_rows × outputs] */
 	double *seconds;          /* [n_models] predicting all rows */
 	const AgOpenModel *model; /* the first */
+	double *features;         /* ag_evaluate_sample: [n_rows][ag_predictor_features] */
+	int64 n_seen;             /* rows that had a label */
 } AgEvaluation;
 
 /*
@@ -27,6 +29,13 @@ typedef struct AgEvaluation
  */
 extern AgEvaluation *ag_evaluate_run(const char *data, const char *name, const char *label,
 									 const AgOpenModel *const *models, int n_models);
+
+/*
+ * Reads likewise, but keeps at most max_rows rows, every row as likely, for the caller to predict: labels and encoded features,
+ * no predictions (n_models is 1, its `out` has room). The same seed draws the same places in the order of the rows.
+ */
+extern AgEvaluation *ag_evaluate_sample(const char *data, const char *name, const char *label,
+										const AgOpenModel *model, int64 max_rows, uint64 seed);
 
 /* The plain value of a metric for one of the models; NaN where it is undefined on these rows. */
 extern double ag_evaluate_metric(const AgEvaluation *evaluation, int model, AgMetric metric);
