@@ -405,10 +405,10 @@ slow_leaf(const AgContext *ctx, const AgBins *bins, const AgSplitRules *rules, S
 
 /*
  * Growth: at each step, of all leaves the one with the greatest gain, the older one of equals. Each leaf's split is found
- * from scratch, so histograms by subtraction must give the same.
+ * from scratch, so histograms by subtraction must give the same, and those that were given up and built again.
  */
 static void
-test_growth(int64_t n, int max_leaves, int n_threads)
+test_growth(int64_t n, int max_leaves, int n_threads, bool has_few_slots)
 {
 	Bench bench;
 	Table table;
@@ -431,6 +431,8 @@ test_growth(int64_t n, int max_leaves, int n_threads)
 	params.max_cat_to_onehot = 254;
 	ag_split_rules_init(&rules, &params, &quantum, 1.0);
 	AG_REQUIRE(ag_grower_create(&bench.ctx, table.bins, n, &growth, &grower) == AG_OK);
+	if (has_few_slots)
+		grower.n_slots = 4;
 	memset(grower.is_used, 1, (size_t) table.bins->n_features);
 	memcpy(grower.lists[0].ids, leaves[0].list.ids, (size_t) n * sizeof(uint32_t));
 	memcpy(grower.lists[0].grads, leaves[0].list.grads, (size_t) n * sizeof(uint32_t));
@@ -570,8 +572,9 @@ main(void)
 	}
 	for (int n_threads = 1; n_threads <= 2; n_threads++)
 	{
-		test_growth(3000, 31, n_threads);
-		test_growth(600, 64, n_threads);
+		test_growth(3000, 31, n_threads, false);
+		test_growth(3000, 31, n_threads, true);
+		test_growth(600, 64, n_threads, n_threads == 2);
 	}
 	test_random_cut();
 	return ag_unit_done("split");

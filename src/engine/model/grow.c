@@ -12,6 +12,8 @@
 #include "engine/base/threads.h"
 #include "engine/model/sample.h"
 
+#define AG_SLOT_BYTES (INT64_C(64) << 20) /* of histograms kept for leaves that wait */
+#define AG_LEAST_SLOTS 4
 #define AG_SEARCH_PARALLEL 40000 /* cells below which one thread finds the splits quicker */
 
 /* A leaf that may still be split. */
@@ -39,6 +41,16 @@ typedef struct AgGrowing
 	uint64_t n_made;
 } AgGrowing;
 
+/* How many leaves may hold a histogram at once. */
+static int
+most_slots(int max_leaves, int64_t slot_cells)
+{
+	int64_t n = AG_SLOT_BYTES / ((slot_cells > 0 ? slot_cells : 1) * (int64_t) sizeof(int64_t));
+
+	n = n < AG_LEAST_SLOTS ? AG_LEAST_SLOTS : n;
+	return n < max_leaves + 1 ? (int) n : max_leaves + 1;
+}
+
 AgStatus
 ag_grower_create(const AgContext *ctx, const AgBins *bins, int64_t n_rows, const AgGrowth *growth,
 				 AgGrower *grower)
@@ -60,14 +72,15 @@ ag_grower_create(const AgContext *ctx, const AgBins *bins, int64_t n_rows, const
 	AG_TRY(ag_get(ctx, n_threads, sizeof(AgPartitionScratch), &grower->scratch));
 	AG_TRY(ag_get(ctx, n_leaves, sizeof(AgOpenLeaf), &grower->open));
 	AG_TRY(ag_get(ctx, n_leaves, sizeof(int), &grower->heap));
-	AG_TRY(ag_get_zeroed(ctx, n_leaves + 1, sizeof(int64_t *), &grower->slots));
-	AG_TRY(ag_get(ctx, n_leaves + 1, sizeof(int), &grower->free_slots));
+	grower->slot_cells = grower->hists.layout.n_cells * (n_rows > AG_NARROW_ROWS ? 2 : 1);
+	grower->n_slots = most_slots(growth->max_leaves, grower->slot_cells);
+	AG_TRY(ag_get_zeroed(ctx, (size_t) grower->n_slots, sizeof(int64_t *), &grower->slots));
+	AG_TRY(ag_get(ctx, (size_t) grower->n_slots, sizeof(int), &grower->free_slots));
 	AG_TRY(ag_get(ctx, 2 * n_features, sizeof(int), &grower->features));
 	AG_TRY(ag_get(ctx, 2 * n_threads, sizeof(AgSplit), &grower->found));
 	AG_TRY(ag_get(ctx, n_features, 1, &grower->is_used));
 	AG_TRY(ag_get(ctx, n_leaves, sizeof(AgGrownNode), &grower->nodes));
 	AG_TRY(ag_get(ctx, n_leaves, sizeof(AgGrownLeaf), &grower->leaves));
-	grower->slot_cells = grower->hists.layout.n_cells * (n_rows > AG_NARROW_ROWS ? 2 : 1);
 	return AG_OK;
 }
 
@@ -82,7 +95,7 @@ ag_grower_free(const AgContext *ctx, AgGrower *grower)
 		ag_mem_free(mem, grower->lists[l].ids);
 		ag_mem_free(mem, grower->lists[l].grads);
 	}
-	for (int s = 0; grower->slots != NULL && s <= grower->growth.max_leaves; s++)
+	for (int s = 0; grower->slots != NULL && s < grower->n_slots; s++)
 		ag_mem_free(mem, grower->slots[s]);
 	ag_mem_free(mem, grower->scratch);
 	ag_mem_free(mem, grower->open);
@@ -100,12 +113,11 @@ ag_grower_free(const AgContext *ctx, AgGrower *grower)
 int64_t
 ag_grower_memory(const AgBins *bins, int64_t n_rows, const AgGrowth *growth, int n_threads)
 {
-	int64_t n_cells = ag_hist_cells(bins), n_leaves = growth->max_leaves, most = n_rows;
+	int64_t n_cells = ag_hist_cells(bins), n_leaves = growth->max_leaves;
 	int64_t wide = n_rows > AG_NARROW_ROWS ? 2 : 1;
+	int64_t n_slots = most_slots(growth->max_leaves, n_cells * wide);
 
-	if (n_leaves < most)
-		most = n_leaves;
-	return n_rows * 16 + (most + 1) * n_cells * wide * 8 + n_threads * n_cells * (1 + wide) * 8 +
+	return n_rows * 16 + n_slots * n_cells * wide * 8 + n_threads * n_cells * (1 + wide) * 8 +
 		   n_threads * (int64_t) sizeof(AgPartitionScratch) + bins->n_features * 16 +
 		   n_leaves *
 			   (int64_t) (sizeof(AgOpenLeaf) + sizeof(AgGrownNode) + sizeof(AgGrownLeaf) + 24);
@@ -113,33 +125,47 @@ ag_grower_memory(const AgBins *bins, int64_t n_rows, const AgGrowth *growth, int
 
 /* ---- histograms' memory ---- */
 
-static AgStatus
-take_slot(AgGrower *grower, AgOpenLeaf *open)
-{
-	int slot = grower->free_slots[--grower->n_free_slots];
-
-	if (grower->slots[slot] == NULL)
-	{
-		AgStatus status =
-			ag_get(grower->ctx, (size_t) grower->slot_cells, sizeof(int64_t), &grower->slots[slot]);
-
-		if (status != AG_OK)
-		{
-			grower->n_free_slots++;
-			return status;
-		}
-	}
-	open->slot = slot;
-	open->hist.cells = grower->slots[slot];
-	return AG_OK;
-}
-
 static void
 give_slot(AgGrower *grower, AgOpenLeaf *open)
 {
 	if (open->slot >= 0)
 		grower->free_slots[grower->n_free_slots++] = open->slot;
 	open->slot = -1;
+}
+
+/*
+ * Takes the histogram of a leaf that waits far back in the heap; should its turn come, both its
+ * children's are built from rows. The leaf in work and its children aren't in the heap.
+ */
+static void
+evict(AgGrowing *growing)
+{
+	for (int i = growing->n_heap - 1; i >= 0; i--)
+	{
+		AgOpenLeaf *open = growing->grower->open + growing->heap[i];
+
+		if (open->slot < 0)
+			continue;
+		give_slot(growing->grower, open);
+		return;
+	}
+}
+
+static AgStatus
+take_slot(AgGrowing *growing, AgOpenLeaf *open)
+{
+	AgGrower *grower = growing->grower;
+	int slot;
+
+	if (grower->n_free_slots == 0)
+		evict(growing);
+	slot = grower->free_slots[--grower->n_free_slots];
+	open->slot = slot;
+	if (grower->slots[slot] == NULL)
+		AG_TRY(ag_get(grower->ctx, (size_t) grower->slot_cells, sizeof(int64_t),
+					  &grower->slots[slot]));
+	open->hist.cells = grower->slots[slot];
+	return AG_OK;
 }
 
 /* ---- which leaf is next ---- */
@@ -293,11 +319,12 @@ leaf_list(const AgGrower *grower, const AgGrownLeaf *leaf, int list)
 }
 
 static AgStatus
-build_hist(AgGrower *grower, AgOpenLeaf *open)
+build_hist(AgGrowing *growing, AgOpenLeaf *open)
 {
+	AgGrower *grower = growing->grower;
 	AgRowList list = leaf_list(grower, &open->leaf, open->leaf.list);
 
-	AG_TRY(take_slot(grower, open));
+	AG_TRY(take_slot(growing, open));
 	return ag_hist_build(&grower->hists, &list, open->leaf.n_rows, &open->hist);
 }
 
@@ -319,8 +346,13 @@ evaluate_children(AgGrowing *growing, AgOpenLeaf *parent, int left, int right)
 		give_slot(grower, parent);
 		return AG_OK;
 	}
-	AG_TRY(build_hist(grower, small));
-	if (can_split(growing, large))
+	AG_TRY(build_hist(growing, small));
+	if (can_split(growing, large) && parent->slot < 0)
+	{
+		AG_TRY(build_hist(growing, large));
+		both[n++] = large;
+	}
+	else if (can_split(growing, large))
 	{
 		ag_hist_subtract(&grower->hists, &parent->hist, &small->hist, large->leaf.n_rows);
 		large->hist = parent->hist;
@@ -427,7 +459,7 @@ start_root(AgGrowing *growing, const AgQuantum *quantum, int64_t n_rows, uint64_
 	grower->n_leaves = 1;
 	if (grower->growth.max_leaves < 2 || !can_split(growing, root))
 		return AG_OK;
-	AG_TRY(build_hist(grower, root));
+	AG_TRY(build_hist(growing, root));
 	AG_TRY(search_leaves(growing, &root, 1));
 	if (root->split.feature >= 0)
 		heap_push(growing, 0);
@@ -444,7 +476,7 @@ ag_grow_tree(AgGrower *grower, const AgSplitRules *rules, const AgQuantum *quant
 	grower->depth = 0;
 	grower->is_cut_short = false;
 	grower->n_free_slots = 0;
-	for (int s = grower->growth.max_leaves; s >= 0; s--)
+	for (int s = grower->n_slots - 1; s >= 0; s--)
 		grower->free_slots[grower->n_free_slots++] = s;
 	AG_TRY(start_root(&growing, quantum, n_rows, key));
 	while (growing.n_heap > 0 && grower->n_leaves < grower->growth.max_leaves)

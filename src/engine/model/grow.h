@@ -55,10 +55,10 @@ typedef struct AgGrower
 	AgPartitionScratch *scratch;
 	struct AgOpenLeaf *open; /* [max_leaves] */
 	int *heap;               /* [max_leaves] */
-	int64_t **slots;         /* [max_leaves + 1] histograms, made as they are needed */
+	int64_t **slots;         /* [n_slots] histograms, made as they are needed */
 	int64_t slot_cells;
 	int *free_slots;
-	int n_free_slots;
+	int n_slots, n_free_slots;
 	int *features;  /* [2][n_features] two nodes' candidates */
 	AgSplit *found; /* [n_threads][2] */
 	/* the tree in work, and the result */
