@@ -14,6 +14,7 @@
 #include "engine/model/grow.h"
 #include "engine/model/leaves.h"
 #include "engine/model/objective.h"
+#include "engine/model/route.h"
 #include "engine/model/sample.h"
 #include "engine/model/trees_builder.h"
 
@@ -51,6 +52,7 @@ typedef struct AgBooster
 	AgLoss loss;
 	AgGrower grower;
 	AgLeaves leaves;
+	AgRoute route;
 	AgTreesBuilder trees;
 	AgEarlyStop stop;
 	AgValid valid;
@@ -170,6 +172,7 @@ create_booster(AgBooster *booster)
 	booster->grower.tick = report;
 	booster->grower.tick_arg = booster;
 	AG_TRY(ag_leaves_create(ctx, growth.max_leaves, data->n_train, &booster->leaves));
+	AG_TRY(ag_route_create(ctx, growth.max_leaves, &booster->route));
 	AG_TRY(ag_get(ctx, (size_t) data->bins->n_features, sizeof(int), &booster->features));
 	if (has_bagging(booster->params))
 	{
@@ -191,6 +194,7 @@ free_booster(AgBooster *booster)
 	ag_loss_free(ctx, &booster->loss);
 	ag_grower_free(ctx, &booster->grower);
 	ag_leaves_free(ctx, &booster->leaves);
+	ag_route_free(ctx, &booster->route);
 	ag_trees_builder_free(ctx, &booster->trees);
 	ag_mem_free(ctx->mem, booster->valid.target);
 	ag_mem_free(ctx->mem, booster->valid.class_of);
@@ -218,16 +222,17 @@ route_task(void *arg, int64_t begin, int64_t end, int thread)
 {
 	AgRouteTask *task = arg;
 	const AgBooster *booster = task->booster;
+	int32_t leaves[AG_ROUTE_CHUNK];
 
 	(void) thread;
 	if (ag_cancelled(booster->ctx))
 		return;
+	ag_route_rows(&booster->route, task->rows + begin, end - begin, leaves);
 	for (int64_t i = begin; i < end; i++)
 	{
-		int leaf = ag_grown_leaf_of(&booster->grower, task->rows[i]);
 		int64_t at = task->by_row ? task->rows[i] : i * task->stride;
 
-		task->scores[at] += booster->leaves.values[leaf];
+		task->scores[at] += booster->leaves.values[leaves[i - begin]];
 	}
 }
 
@@ -325,6 +330,7 @@ boost_output(AgBooster *booster, int output)
 	if (booster->grower.n_nodes == 0)
 		return AG_OK;
 	AG_TRY(ag_leaves_add(ctx, &booster->leaves, &booster->grower, &booster->loss, output));
+	ag_route_set(&booster->route, &booster->grower);
 	if (booster->bag != NULL)
 		AG_TRY(route(booster, booster->out_of_bag, booster->n_out_of_bag,
 					 booster->loss.scores + output * booster->loss.n_rows, true, 0));
@@ -336,6 +342,7 @@ boost_output(AgBooster *booster, int output)
 
 /* ---- one round ---- */
 
+/* As ag_trees_link; the common link in blocks, which gives the same bytes. */
 static void
 link_task(void *arg, int64_t begin, int64_t end, int thread)
 {
@@ -343,9 +350,26 @@ link_task(void *arg, int64_t begin, int64_t end, int thread)
 	AgValid *valid = &booster->valid;
 
 	(void) thread;
-	for (int64_t i = begin; i < end; i++)
-		ag_trees_link(&booster->shape, valid->scores + i * booster->loss.n_outputs,
-					  valid->proba + i * booster->n_out);
+	if (booster->shape.link != AG_LINK_SIGMOID)
+	{
+		for (int64_t i = begin; i < end; i++)
+			ag_trees_link(&booster->shape, valid->scores + i * booster->loss.n_outputs,
+						  valid->proba + i * booster->n_out);
+		return;
+	}
+	for (int64_t at = begin; at < end; at += AG_LANES_BLOCK)
+	{
+		int n = end - at < AG_LANES_BLOCK ? (int) (end - at) : AG_LANES_BLOCK;
+		double p[AG_LANES_BLOCK] = {0.0};
+
+		memcpy(p, valid->scores + at, (size_t) n * sizeof *p);
+		ag_sigmoid_block(booster->loss.level, n, p, p);
+		for (int i = 0; i < n; i++)
+		{
+			valid->proba[2 * (at + i)] = 1.0 - p[i];
+			valid->proba[2 * (at + i) + 1] = p[i];
+		}
+	}
 }
 
 static AgStatus
@@ -514,7 +538,8 @@ ag_gbm_memory(const AgTrainData *data, const AgGbmParams *params, int n_threads)
 	int64_t n_out = data->problem == AG_PROBLEM_REGRESSION ? 1 : data->n_classes;
 	int64_t bytes = ag_loss_memory(data) +
 					ag_grower_memory(data->bins, data->n_train, &growth, n_threads) +
-					data->n_valid * 8 * (3 * n_out + 1);
+					data->n_valid * 8 * (3 * n_out + 1) +
+					growth.max_leaves * (int64_t) (2 * sizeof(AgRouteNode));
 
 	if (has_bagging(params))
 		bytes += 8 * data->n_train;

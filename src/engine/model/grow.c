@@ -494,19 +494,3 @@ ag_grow_tree(AgGrower *grower, const AgSplitRules *rules, const AgQuantum *quant
 		grower->leaves[l] = grower->open[l].leaf;
 	return AG_OK;
 }
-
-int
-ag_grown_leaf_of(const AgGrower *grower, int64_t row)
-{
-	int at = grower->n_nodes > 0 ? 0 : ~0;
-
-	while (at >= 0)
-	{
-		const AgGrownNode *node = grower->nodes + at;
-		const uint8_t *column =
-			grower->bins->columns + node->split.feature * grower->bins->column_stride;
-
-		at = ag_split_goes_left(&node->split, column[row]) ? node->left : node->right;
-	}
-	return ~at;
-}

@@ -84,7 +84,4 @@ int64_t ag_grower_memory(const AgBins *bins, int64_t n_rows, const AgGrowth *gro
 AgStatus ag_grow_tree(AgGrower *grower, const AgSplitRules *rules, const AgQuantum *quantum,
 					  int64_t n_rows, uint64_t key);
 
-/* The leaf that a row of the bins falls into. */
-int ag_grown_leaf_of(const AgGrower *grower, int64_t row);
-
 #endif

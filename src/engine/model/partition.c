@@ -147,8 +147,7 @@ ag_partition(const AgContext *ctx, AgCpuLevel level, const AgBins *bins, const A
 							.n_rows = n_rows,
 							.scratch = scratch};
 
-	for (int b = 0; b < AG_HIST_BINS; b++)
-		task.left_bits[b >> 5] |= (uint32_t) ag_split_goes_left(split, b) << (b & 31);
+	ag_split_bits(split, task.left_bits);
 	ag_pool_run(n_rows < AG_PARTITION_PARALLEL ? NULL : ctx->pool, n_rows, AG_PARTITION_CHUNK,
 				partition_task, &task);
 	*n_left = atomic_load(&task.n_left);

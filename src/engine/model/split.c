@@ -268,3 +268,11 @@ ag_split_goes_left(const AgSplit *split, int bin)
 		return (split->left_bins[bin >> 6] >> (bin & 63) & 1) != 0;
 	return bin == 0 ? split->missing_left : bin <= split->bin;
 }
+
+void
+ag_split_bits(const AgSplit *split, uint32_t *left_bits)
+{
+	memset(left_bits, 0, AG_HIST_BINS / 8);
+	for (int b = 0; b < AG_HIST_BINS; b++)
+		left_bits[b >> 5] |= (uint32_t) ag_split_goes_left(split, b) << (b & 31);
+}

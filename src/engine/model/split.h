@@ -95,6 +95,9 @@ double ag_leaf_output(const AgSplitRules *rules, double g, double h, double l2, 
 /* Does a row of this bin go left? The slow and obvious form. */
 bool ag_split_goes_left(const AgSplit *split, int bin);
 
+/* The same for all bins: bit b of the 256 is set when bin b goes left. */
+void ag_split_bits(const AgSplit *split, uint32_t *left_bits);
+
 /* ---- shared by split.c and split_category.c ---- */
 
 /* One feature's sums within a node. */
