@@ -26,6 +26,8 @@ param_type(const AgParamSpec *spec)
 			return "boolean";
 		case AG_PARAM_CHOICE:
 			return "text";
+		case AG_PARAM_INTS:
+			return "integers";
 	}
 	return NULL;
 }
@@ -45,6 +47,8 @@ param_range(const AgParamSpec *spec)
 		return NULL;
 	if (spec->type == AG_PARAM_CHOICE)
 		return psprintf("one of %s", spec->choices);
+	if (spec->type == AG_PARAM_INTS)
+		return psprintf("up to %d, each %g to %g", AG_PARAM_MAX_INTS, spec->min, spec->max);
 	low = bound_text(spec->min);
 	high = bound_text(spec->max);
 	if (low != NULL && high != NULL)
@@ -70,6 +74,8 @@ param_normal(const AgParamSpec *spec)
 		return pstrdup(spec->normal != 0 ? "true" : "false");
 	if (spec->type == AG_PARAM_CHOICE)
 		return word(spec->choices, (int) spec->normal);
+	if (spec->type == AG_PARAM_INTS)
+		return NULL;
 	return ag_result_number_text(spec->normal);
 }
 

@@ -79,6 +79,9 @@ store(const AgParamSpec *spec, double value, void *params)
 			memcpy(at, &number, sizeof number);
 			break;
 		}
+		case AG_PARAM_INTS:
+			memset(at, 0, sizeof(AgParamInts));
+			break;
 	}
 }
 
@@ -131,6 +134,10 @@ ag_param_takes(const AgParamSpec *spec, char *text, size_t size)
 			else if (has_max)
 				append(text, size, " of at most %.10g", spec->max);
 			break;
+		case AG_PARAM_INTS:
+			append(text, size, "a list of at most %d integers from %.10g to %.10g",
+				   AG_PARAM_MAX_INTS, spec->min, spec->max);
+			break;
 	}
 	return text;
 }
@@ -175,8 +182,45 @@ read_value(const AgParamSpec *spec, const char *text, bool is_string, double *va
 		case AG_PARAM_REAL:
 			return !is_string && read_number(text, value) && *value >= spec->min &&
 				   *value <= spec->max;
+		case AG_PARAM_INTS:
+			break;
 	}
 	return false;
+}
+
+/* True when text is a JSON array of integers in the spec's range, which list gets. */
+static bool
+read_ints(const AgParamSpec *spec, const char *text, bool is_string, AgParamInts *list)
+{
+	const char *at = text + strspn(text, " \t\n\r");
+	char *end;
+
+	memset(list, 0, sizeof *list);
+	if (is_string || *at++ != '[')
+		return false;
+	at += strspn(at, " \t\n\r");
+	while (*at != ']')
+	{
+		long value;
+
+		if (list->n == AG_PARAM_MAX_INTS || ((*at < '0' || *at > '9') && *at != '-'))
+			return false;
+		value = strtol(at, &end, 10);
+		if (end == at || (double) value < spec->min || (double) value > spec->max)
+			return false;
+		list->values[list->n++] = (int) value;
+		at = end + strspn(end, " \t\n\r");
+		if (*at == ',')
+		{
+			at += 1 + strspn(at + 1, " \t\n\r");
+			if (*at == ']')
+				return false;
+		}
+		else if (*at != ']')
+			return false;
+	}
+	at++;
+	return at[strspn(at, " \t\n\r")] == '\0';
 }
 
 #define SHOWN_BYTES 72
@@ -225,9 +269,15 @@ ag_param_set(const AgParamSpec *specs, int n_specs, const char *family, const ch
 	char takes[400];
 	char given[SHOWN_BYTES];
 	double value = 0.0;
+	AgParamInts list;
 
 	if (spec == NULL)
 		return unknown_name(specs, n_specs, family, name, nearest, err);
+	if (spec->type == AG_PARAM_INTS && read_ints(spec, text, is_string, &list))
+	{
+		memcpy((char *) params + spec->offset, &list, sizeof list);
+		return AG_OK;
+	}
 	if (read_value(spec, text, is_string, &value))
 	{
 		store(spec, value, params);

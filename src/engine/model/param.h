@@ -12,8 +12,17 @@ typedef enum AgParamType
 	AG_PARAM_INT,
 	AG_PARAM_REAL,
 	AG_PARAM_BOOL,
-	AG_PARAM_CHOICE /* one of `choices`; stored as its index in an int */
+	AG_PARAM_CHOICE, /* one of `choices`; stored as its index in an int */
+	AG_PARAM_INTS    /* a list of integers, empty by default; stored as an AgParamInts */
 } AgParamType;
+
+#define AG_PARAM_MAX_INTS 16
+
+typedef struct AgParamInts
+{
+	int n;
+	int values[AG_PARAM_MAX_INTS];
+} AgParamInts;
 
 typedef struct AgParamSpec
 {
@@ -24,7 +33,8 @@ typedef struct AgParamSpec
 	double normal;       /* the default; BOOL: 0 or 1; CHOICE: the index */
 	const char *choices; /* CHOICE: blank-separated; NULL otherwise */
 	const char *help;    /* one line: what it does, its unit */
-	size_t offset;       /* where the value sits in the family's struct: int, double or bool */
+	size_t
+		offset; /* where the value sits in the family's struct: int, double, bool or AgParamInts */
 } AgParamSpec;
 
 /*

@@ -26,6 +26,8 @@ param_value(const AgParamSpec *spec, const void *params)
 		case AG_PARAM_INT:
 		case AG_PARAM_CHOICE:
 			break;
+		case AG_PARAM_INTS:
+			return 0.0;
 	}
 	memcpy(&integer, at, sizeof integer);
 	return integer;
@@ -38,6 +40,22 @@ word_write(AgWriter *out, const char *words, int n)
 	while (n-- > 0)
 		words = strchr(words, ' ') + 1;
 	ag_json_string(out, words, strcspn(words, " "));
+}
+
+static void
+ints_write(AgWriter *out, const AgParamSpec *spec, const void *params)
+{
+	AgParamInts list;
+
+	memcpy(&list, (const char *) params + spec->offset, sizeof list);
+	ag_json_raw(out, "[");
+	for (int i = 0; i < list.n; i++)
+	{
+		if (i > 0)
+			ag_json_raw(out, ", ");
+		ag_json_number(out, list.values[i]);
+	}
+	ag_json_raw(out, "]");
 }
 
 static void
@@ -57,6 +75,8 @@ params_write(AgWriter *out, const AgModelConfig *config)
 			ag_json_raw(out, value != 0.0 ? "true" : "false");
 		else if (spec->type == AG_PARAM_CHOICE)
 			word_write(out, spec->choices, (int) value);
+		else if (spec->type == AG_PARAM_INTS)
+			ints_write(out, spec, config->params);
 		else
 			ag_json_number(out, value);
 	}

@@ -1,0 +1,415 @@
+/*
+ * net_batch.c - one batch through a net, forward and back.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "engine/base/maths.h"
+#include "engine/base/rng.h"
+#include "engine/base/threads.h"
+#include "engine/model/net_train.h"
+
+#define NORM_EPS 1e-5f
+#define NORM_MOMENTUM 0.1f
+#define DROP_LEVELS 65536.0f
+
+/* --- dropout */
+
+/* Factors of rows [begin, end) of a layer (0: the inputs' embeddings) into keep[..][n]; n a multiple of 16. */
+static void
+drop_rows(const AgNetTrainer *t, uint32_t layer, double probability, int begin, int end, size_t n,
+		  float *keep, size_t stride)
+{
+	uint32_t threshold = (uint32_t) (probability * DROP_LEVELS + 0.5);
+	float factor = DROP_LEVELS / (DROP_LEVELS - (float) threshold);
+	uint64_t key = ag_key(t->dropout_key, layer);
+
+	for (int i = begin; i < end; i++)
+		t->ops->drop(key, (uint64_t) i * (n / 4), threshold, factor, n,
+					 keep + (size_t) (i - begin) * stride);
+}
+
+/* --- forward */
+
+static void
+input_rows(AgNetTrainer *t, int begin, int end)
+{
+	size_t stride = ag_net_stride(t->net->n_inputs);
+	size_t first = t->first_learnt_input / AG_NET_LANES * AG_NET_LANES;
+	size_t n = ag_net_round(t->net->n_inputs) - first;
+
+	for (int i = begin; i < end; i++)
+	{
+		size_t row = t->data->train_rows[t->order[i]];
+
+		ag_net_inputs(t->net, t->values, t->matrix->numbers + row * t->matrix->stride,
+					  t->matrix->slots + row * t->matrix->n_slots, t->inputs + (size_t) i * stride);
+	}
+	if (t->input_keep == NULL)
+		return;
+	drop_rows(t, t->net->n_layers, t->params.embedding_dropout_prob, begin, end, n,
+			  t->input_keep + (size_t) begin * stride + first, stride);
+	for (int i = begin; i < end; i++)
+	{
+		float *keep = t->input_keep + (size_t) i * stride;
+
+		for (uint32_t j = (uint32_t) first; j < t->first_learnt_input; j++)
+			keep[j] = 1.0f;
+		t->ops->scale(n, keep + first, t->inputs + (size_t) i * stride + first);
+	}
+}
+
+static const float *
+inputs_of(const AgNetTrainer *t, uint32_t l, size_t *stride)
+{
+	*stride = ag_net_stride(t->net->layers[l].n_in);
+	return l == 0 ? t->inputs : t->rows[l - 1].post;
+}
+
+static void
+forward_rows(AgNetTrainer *t, uint32_t l, int begin, int end, int thread)
+{
+	const AgNetLayer *layer = &t->net->layers[l];
+	AgNetRows *rows = &t->rows[l];
+	size_t x_stride, stride = ag_net_stride(layer->n_out), n = ag_net_round(layer->n_out);
+	const float *x = inputs_of(t, l, &x_stride);
+	const float *weights = l == 0 && t->effective != NULL ? t->effective : t->values + layer->first;
+	float *keep = t->scratch + (size_t) thread * t->scratch_floats;
+
+	t->ops->multiply(end - begin, (int) layer->n_in, (int) n, x + (size_t) begin * x_stride,
+					 x_stride, 1, weights, stride, t->values + ag_net_bias_at(layer),
+					 rows->post + (size_t) begin * stride, stride);
+	if (l + 1 == t->net->n_layers)
+		return;
+	for (int i = begin; i < end; i++)
+	{
+		float *post = rows->post + (size_t) i * stride, *slope = rows->slope + (size_t) i * stride;
+
+		t->ops->activate((AgActivation) layer->activation, n, post, post, slope);
+		if (ag_net_has_dropout(t, l) && rows->hat == NULL)
+		{
+			drop_rows(t, l, t->params.dropout_prob, i, i + 1, n, keep, 0);
+			t->ops->scale(n, keep, post);
+			t->ops->scale(n, keep, slope);
+		}
+	}
+}
+
+/* Ioffe and Szegedy 2015, "Batch normalization", algorithm 1. Sums run in the rows' order, column by column. */
+static void
+batch_stats(AgNetTrainer *t, uint32_t l)
+{
+	const AgNetLayer *layer = &t->net->layers[l];
+	AgNetRows *rows = &t->rows[l];
+	size_t stride = ag_net_stride(layer->n_out), n = ag_net_round(layer->n_out);
+	float *mean = rows->mean, *square = rows->scale, share = 1.0f / (float) t->n_rows;
+	float unbiased = t->n_rows > 1 ? (float) t->n_rows / (float) (t->n_rows - 1) : 1.0f;
+
+	memset(mean, 0, n * sizeof *mean);
+	memset(square, 0, n * sizeof *square);
+	for (int i = 0; i < t->n_rows; i++)
+		for (size_t j = 0; j < n; j++)
+			mean[j] += rows->post[(size_t) i * stride + j];
+	for (size_t j = 0; j < n; j++)
+		mean[j] *= share;
+	for (int i = 0; i < t->n_rows; i++)
+		for (size_t j = 0; j < n; j++)
+		{
+			float d = rows->post[(size_t) i * stride + j] - mean[j];
+
+			square[j] += d * d;
+		}
+	for (size_t j = 0; j < n; j++)
+	{
+		float v = square[j] * share;
+
+		rows->running_mean[j] += NORM_MOMENTUM * (mean[j] - rows->running_mean[j]);
+		rows->running_square[j] += NORM_MOMENTUM * (v * unbiased - rows->running_square[j]);
+		rows->scale[j] = 1.0f / sqrtf(v + NORM_EPS);
+	}
+}
+
+static void
+norm_rows(AgNetTrainer *t, uint32_t l, int begin, int end)
+{
+	const AgNetLayer *layer = &t->net->layers[l];
+	AgNetRows *rows = &t->rows[l];
+	size_t stride = ag_net_stride(layer->n_out), n = ag_net_round(layer->n_out);
+	const float *gamma = t->values + ag_net_norm_at(layer), *beta = gamma + stride;
+
+	if (rows->keep != NULL)
+		drop_rows(t, l, t->params.dropout_prob, begin, end, n, rows->keep + (size_t) begin * stride,
+				  stride);
+	for (int i = begin; i < end; i++)
+	{
+		float *post = rows->post + (size_t) i * stride, *hat = rows->hat + (size_t) i * stride;
+
+		for (size_t j = 0; j < n; j++)
+		{
+			hat[j] = (post[j] - rows->mean[j]) * rows->scale[j];
+			post[j] = gamma[j] * hat[j] + beta[j];
+		}
+		if (rows->keep != NULL)
+			t->ops->scale(n, rows->keep + (size_t) i * stride, post);
+	}
+}
+
+/* --- loss: its value, and its derivative by the outputs' sums, divided by the batch's rows */
+
+static double
+loss_classes(AgNetTrainer *t, const float *z, uint32_t n, int32_t class_of, float factor,
+			 float *delta)
+{
+	float greatest = z[0], total = 0.0f, inverse, rest = t->smoothing / (float) n;
+	double sum = 0.0;
+
+	for (uint32_t k = 1; k < n; k++)
+		greatest = z[k] > greatest ? z[k] : greatest;
+	for (uint32_t k = 0; k < n; k++)
+		delta[k] = z[k] - greatest;
+	if (rest > 0.0f)
+		for (uint32_t k = 0; k < n; k++)
+			sum += delta[k];
+	sum = sum * rest + (double) delta[class_of] * (1.0 - t->smoothing);
+	t->ops->exponentials(n, delta, delta);
+	for (uint32_t k = 0; k < n; k++)
+		total += delta[k];
+	inverse = 1.0f / total;
+	for (uint32_t k = 0; k < n; k++)
+		delta[k] = (delta[k] * inverse - rest) * factor;
+	delta[class_of] -= (1.0f - t->smoothing) * factor;
+	return ag_ln((double) total) - sum;
+}
+
+static double
+loss_number(const AgNetTrainer *t, float z, float target, float factor, float *delta)
+{
+	float y, d;
+
+	if (t->net->link != AG_NET_RANGE)
+	{
+		d = z - target;
+		*delta = 2.0f * d * factor;
+		return (double) d * d;
+	}
+	y = (float) ag_sigmoid(z);
+	d = y - target;
+	*delta = (d > 0.0f ? factor : d < 0.0f ? -factor : 0.0f) * y * (1.0f - y);
+	return fabs((double) d);
+}
+
+static void
+loss_rows(AgNetTrainer *t, int begin, int end)
+{
+	uint32_t last = t->net->n_layers - 1, n = t->net->n_outputs;
+	size_t stride = ag_net_stride(n);
+
+	for (int i = begin; i < end; i++)
+	{
+		uint32_t at = t->order[i], row = t->data->train_rows[at];
+		const float *z = t->rows[last].post + (size_t) i * stride;
+		float *delta = t->rows[last].delta + (size_t) i * stride;
+		float weight = t->weight != NULL ? t->weight[at] : 1.0f;
+		float factor = weight / (float) t->n_rows;
+
+		if (t->net->link == AG_NET_SOFTMAX)
+			t->losses[i] = loss_classes(t, z, n, t->data->class_of[row], factor, delta);
+		else
+			t->losses[i] = loss_number(t, z[0], t->target[at], factor, delta);
+		t->losses[i] *= weight;
+	}
+}
+
+/* --- backward */
+
+static void
+back_rows(AgNetTrainer *t, uint32_t l, int begin, int end)
+{
+	const AgNetLayer *layer = &t->net->layers[l];
+	AgNetRows *below = &t->rows[l - 1];
+	size_t stride = ag_net_stride(layer->n_out), to_stride = ag_net_stride(layer->n_in);
+	size_t n = ag_net_round(layer->n_in);
+	float *delta = below->delta + (size_t) begin * to_stride;
+	const float *factors = below->hat == NULL ? below->slope : below->keep;
+
+	t->ops->multiply(end - begin, (int) layer->n_out, (int) n,
+					 t->rows[l].delta + (size_t) begin * stride, stride, 1, t->rows[l].back,
+					 to_stride, NULL, delta, to_stride);
+	for (int i = begin; factors != NULL && i < end; i++)
+		t->ops->scale(n, factors + (size_t) i * to_stride, below->delta + (size_t) i * to_stride);
+}
+
+static void
+norm_sums(AgNetTrainer *t, uint32_t l)
+{
+	AgNetRows *rows = &t->rows[l];
+	size_t stride = ag_net_stride(t->net->layers[l].n_out);
+	size_t n = ag_net_round(t->net->layers[l].n_out);
+
+	memset(rows->sum_delta, 0, n * sizeof *rows->sum_delta);
+	memset(rows->sum_hat, 0, n * sizeof *rows->sum_hat);
+	for (int i = 0; i < t->n_rows; i++)
+		for (size_t j = 0; j < n; j++)
+		{
+			float d = rows->delta[(size_t) i * stride + j];
+
+			rows->sum_delta[j] += d;
+			rows->sum_hat[j] += d * rows->hat[(size_t) i * stride + j];
+		}
+}
+
+static void
+norm_back_rows(AgNetTrainer *t, uint32_t l, int begin, int end)
+{
+	const AgNetLayer *layer = &t->net->layers[l];
+	AgNetRows *rows = &t->rows[l];
+	size_t stride = ag_net_stride(layer->n_out), n = ag_net_round(layer->n_out);
+	const float *gamma = t->values + ag_net_norm_at(layer);
+	float share = 1.0f / (float) t->n_rows;
+
+	for (int i = begin; i < end; i++)
+	{
+		float *delta = rows->delta + (size_t) i * stride;
+		const float *hat = rows->hat + (size_t) i * stride,
+					*slope = rows->slope + (size_t) i * stride;
+
+		for (size_t j = 0; j < n; j++)
+			delta[j] = gamma[j] * rows->scale[j] * slope[j] *
+					   (delta[j] - share * (rows->sum_delta[j] + hat[j] * rows->sum_hat[j]));
+	}
+}
+
+/* Derivatives by the inputs that are learnt. */
+static void
+input_back_rows(AgNetTrainer *t, int begin, int end)
+{
+	const AgNetLayer *layer = &t->net->layers[0];
+	size_t stride = ag_net_stride(layer->n_out), to_stride = ag_net_stride(layer->n_in);
+	size_t first = t->first_learnt_input / AG_NET_LANES * AG_NET_LANES;
+	size_t n = ag_net_round(layer->n_in) - first;
+	float *delta = t->input_deltas + (size_t) begin * to_stride + first;
+
+	t->ops->multiply(end - begin, (int) layer->n_out, (int) n,
+					 t->rows[0].delta + (size_t) begin * stride, stride, 1, t->rows[0].back + first,
+					 to_stride, NULL, delta, to_stride);
+	for (int i = begin; t->input_keep != NULL && i < end; i++)
+		t->ops->scale(n, t->input_keep + (size_t) i * to_stride + first,
+					  t->input_deltas + (size_t) i * to_stride + first);
+}
+
+/* --- the steps of a batch */
+
+void
+ag_net_step_rows(AgNetTrainer *t, const AgNetStep *step, int begin, int end, int thread)
+{
+	switch (step->op)
+	{
+		case AG_OP_INPUT:
+			input_rows(t, begin, end);
+			break;
+		case AG_OP_FORWARD:
+			forward_rows(t, step->layer, begin, end, thread);
+			break;
+		case AG_OP_NORM:
+			norm_rows(t, step->layer, begin, end);
+			break;
+		case AG_OP_LOSS:
+			loss_rows(t, begin, end);
+			break;
+		case AG_OP_BACK:
+			back_rows(t, step->layer, begin, end);
+			break;
+		case AG_OP_NORM_BACK:
+			norm_back_rows(t, step->layer, begin, end);
+			break;
+		case AG_OP_INPUT_BACK:
+			input_back_rows(t, begin, end);
+			break;
+		case AG_OP_STATS:
+		case AG_OP_NORM_SUMS:
+			break;
+	}
+}
+
+void
+ag_net_step_between(AgNetTrainer *t, const AgNetStep *step)
+{
+	if (step->op == AG_OP_STATS)
+		batch_stats(t, step->layer);
+	else
+		norm_sums(t, step->layer);
+}
+
+static bool
+is_between(const AgNetStep *step)
+{
+	return step->op == AG_OP_STATS || step->op == AG_OP_NORM_SUMS;
+}
+
+typedef struct Region
+{
+	AgNetTrainer *trainer;
+	int first, end; /* steps */
+} Region;
+
+static void
+region_task(void *arg, int64_t begin, int64_t end, int thread)
+{
+	Region *region = arg;
+
+	for (int64_t block = begin; block < end; block += AG_NET_BLOCK)
+	{
+		int64_t block_end = end - block < AG_NET_BLOCK ? end : block + AG_NET_BLOCK;
+
+		if (ag_cancelled(region->trainer->ctx))
+			return;
+		for (int s = region->first; s < region->end; s++)
+			ag_net_step_rows(region->trainer, &region->trainer->steps[s], (int) block,
+							 (int) block_end, thread);
+	}
+}
+
+static struct AgPool *
+pool_of(const AgNetTrainer *t)
+{
+	double flops = 6.0 * t->n_rows * (double) t->net->n_values;
+
+	return flops < AG_NET_PARALLEL_FLOPS ? NULL : t->ctx->pool;
+}
+
+double
+ag_net_batch_derive(AgNetTrainer *t, const uint32_t *order, int n_rows, uint64_t dropout_key)
+{
+	double loss = 0.0;
+
+	t->order = order;
+	t->n_rows = n_rows;
+	t->dropout_key = dropout_key;
+	for (int s = 0; s < t->n_steps; s++)
+	{
+		Region region = {t, s, s};
+
+		if (is_between(&t->steps[s]))
+		{
+			ag_net_step_between(t, &t->steps[s]);
+			continue;
+		}
+		while (region.end < t->n_steps && !is_between(&t->steps[region.end]))
+			region.end++;
+		ag_pool_run(pool_of(t), n_rows, AG_NET_BLOCK, region_task, &region);
+		s = region.end - 1;
+	}
+	for (int i = 0; i < n_rows; i++)
+		loss += t->losses[i];
+	return loss / n_rows;
+}
+
+double
+ag_net_batch(AgNetTrainer *t, const uint32_t *order, int n_rows, uint64_t dropout_key)
+{
+	double loss = ag_net_batch_derive(t, order, n_rows, dropout_key);
+
+	if (!ag_cancelled(t->ctx))
+		ag_net_batch_update(t);
+	return loss;
+}

@@ -1,0 +1,400 @@
+/*
+ * net_train.c - the epochs of a net: schedules, validation, when to stop, which weights to keep.
+ */
+#include "engine/base/maths.h"
+#include "engine/base/rng.h"
+#include "engine/base/threads.h"
+#include "engine/model/net_maths.h"
+#include "engine/model/net_train.h"
+
+#include <math.h>
+#include <string.h>
+
+#define PROGRESS_NS INT64_C(1000000000)
+#define REPLAN_STEPS 32 /* steps between looks at the time that is left */
+#define TIME_SHARE 0.95 /* of it, for steps */
+#define MIN_PATIENCE 20 /* AutoGluon's adaptive rule */
+#define PATIENCE_SHARE 0.5
+
+typedef struct Epochs
+{
+	const AgContext *ctx;
+	AgNetTrainer trainer;
+	AgNetResult *result;
+	AgNetParams asked; /* before schedules changed them */
+	uint32_t *order;   /* [n_train] */
+	float *folded;     /* [n_values] the weights of the last validation */
+	float *kept;       /* and of the best one */
+	double *proba, *kept_proba;
+	float *scratch; /* [threads] of ag_net_run_block */
+	size_t scratch_floats;
+	double kept_score, kept_loss; /* higher and lower are better */
+	bool has_kept;
+	double waited_score; /* that patience counts from */
+	int waited_epoch;
+	int64_t n_steps, total_steps, began_ns, told_ns;
+} Epochs;
+
+/* --- schedules, t in [0, 1] */
+
+static double
+cosine(double from, double to, double t)
+{
+	return from + (to - from) * 0.5 * (1.0 - ag_net_cos2pi((float) (0.5 * t)));
+}
+
+/* Constant, then falling to 0 in the second half. */
+static double
+flat_cosine(double t)
+{
+	return t < 0.5 ? 1.0 : cosine(1.0, 0.0, 2.0 * t - 1.0);
+}
+
+/* Smith 2018, "A disciplined approach to neural network hyper-parameters", with fastai's shape and constants. */
+static void
+one_cycle(double t, double peak, double *rate, double *beta1)
+{
+	double rise = t / 0.25, fall = (t - 0.25) / 0.75;
+
+	*rate = t < 0.25 ? cosine(peak / 25.0, peak, rise) : cosine(peak, peak / 1e5, fall);
+	*beta1 = t < 0.25 ? cosine(0.95, 0.85, rise) : cosine(0.85, 0.95, fall);
+}
+
+/* Holzmueller and others 2024: four cosine waves that grow longer. */
+static double
+log_cosine(double t)
+{
+	return 0.5 * (1.0 - ag_net_cos2pi((float) (ag_ln(1.0 + 15.0 * t) / ag_ln(2.0))));
+}
+
+/* What Adam does in the coming step. */
+static void
+plan_step(Epochs *e)
+{
+	AgNetTrainer *t = &e->trainer;
+	double rate = t->params.learning_rate, beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
+	double done = e->total_steps > 0 ? (double) e->n_steps / (double) e->total_steps : 0.0;
+	double coupled = 0.0, apart = 0.0;
+
+	done = done > 1.0 ? 1.0 : done;
+	switch (t->params.family)
+	{
+		case AG_NET_NN_TORCH:
+			coupled = e->asked.weight_decay;
+			break;
+		case AG_NET_FASTAI:
+			one_cycle(done, rate, &rate, &beta1);
+			beta2 = 0.99;
+			eps = 1e-5;
+			apart = e->asked.weight_decay;
+			break;
+		case AG_NET_REALMLP:
+			rate *= log_cosine(done);
+			beta2 = 0.95;
+			apart = e->asked.weight_decay * flat_cosine(done);
+			t->params.dropout_prob = e->asked.dropout_prob * flat_cosine(done);
+			break;
+	}
+	t->product1 *= beta1;
+	t->product2 *= beta2;
+	t->adam.rate = (float) (rate / (1.0 - t->product1));
+	t->adam.beta1 = (float) beta1;
+	t->adam.beta2 = (float) beta2;
+	t->adam.root = (float) (1.0 / sqrt(1.0 - t->product2));
+	t->adam.eps = (float) eps;
+	t->adam.decay = (float) coupled;
+	t->adam.shrink = (float) (1.0 - rate * apart);
+}
+
+/* Where the time won't do for all epochs, schedules end with it. */
+static void
+replan(Epochs *e)
+{
+	double spent, left;
+
+	if (e->ctx->deadline_ns == INT64_MAX || e->n_steps == 0 || e->n_steps % REPLAN_STEPS != 0)
+		return;
+	spent = (double) (ag_clock_ns() - e->began_ns);
+	left = (double) (e->ctx->deadline_ns - e->began_ns) * TIME_SHARE;
+	if (spent * (double) e->total_steps > left * (double) e->n_steps)
+		e->total_steps = (int64_t) (left / spent * (double) e->n_steps);
+}
+
+/* --- validation */
+
+static void
+validate_task(void *arg, int64_t begin, int64_t end, int thread)
+{
+	Epochs *e = arg;
+	const AgTrainData *data = e->trainer.data;
+	size_t n_out = ag_net_n_out(e->trainer.net);
+
+	for (int64_t i = begin; i < end; i += AG_NET_BLOCK)
+	{
+		if (ag_cancelled(e->ctx))
+			return;
+		ag_net_run_block(e->trainer.net, e->trainer.matrix, data->valid_rows + i,
+						 (int) (end - i < AG_NET_BLOCK ? end - i : AG_NET_BLOCK),
+						 e->scratch + (size_t) thread * e->scratch_floats,
+						 e->proba + (size_t) i * n_out);
+	}
+}
+
+static AgStatus
+measure(const Epochs *e, AgMetric metric, double *value)
+{
+	const AgTrainData *data = e->trainer.data;
+	AgStatus status;
+	double *target;
+	int32_t *class_of;
+
+	if (data->problem == AG_PROBLEM_REGRESSION)
+	{
+		AG_TRY(ag_get(e->ctx, (size_t) data->n_valid, sizeof *target, &target));
+		for (int64_t i = 0; i < data->n_valid; i++)
+			target[i] = data->target[data->valid_rows[i]];
+		status = ag_metric_regression(e->ctx, metric, data->n_valid, target, e->proba, NULL, value);
+		ag_mem_free(e->ctx->mem, target);
+		return status;
+	}
+	AG_TRY(ag_get(e->ctx, (size_t) data->n_valid, sizeof *class_of, &class_of));
+	for (int64_t i = 0; i < data->n_valid; i++)
+		class_of[i] = data->class_of[data->valid_rows[i]];
+	status = ag_metric_classes(e->ctx, metric, data->n_valid, data->n_classes, class_of, e->proba,
+							   0.5, NULL, value);
+	ag_mem_free(e->ctx->mem, class_of);
+	return status;
+}
+
+static bool
+all_finite(const float *values, size_t n)
+{
+	float sum = 0.0f;
+
+	for (size_t i = 0; i < n; i++)
+		sum += values[i] * 0.0f; /* NaN when one is infinite or NaN */
+	return sum == 0.0f;
+}
+
+static void
+keep(Epochs *e)
+{
+	float *values = e->kept;
+	double *proba = e->kept_proba;
+
+	e->kept = e->folded;
+	e->folded = values;
+	e->kept_proba = e->proba;
+	e->proba = proba;
+	e->has_kept = true;
+}
+
+/* Looks at the weights as they are now; *diverged when they are no numbers any more. */
+static AgStatus
+validate(Epochs *e, int epoch, bool *diverged)
+{
+	const AgTrainData *data = e->trainer.data;
+	AgMetric metric = data->stop_metric;
+	double value = (double) NAN, score, loss = 0.0;
+	bool is_better;
+
+	ag_net_fold(&e->trainer, e->folded);
+	*diverged = !all_finite(e->folded, e->trainer.net->n_values);
+	if (*diverged)
+		return AG_OK;
+	if (data->n_valid > 0)
+	{
+		e->trainer.net->values = e->folded;
+		ag_pool_run(e->ctx->pool, data->n_valid, AG_NET_BLOCK, validate_task, e);
+		AG_TRY(ag_check_cancel(e->ctx));
+		AG_TRY(measure(e, metric, &value));
+	}
+	score = ag_metric_score(metric, value);
+	if (data->n_classes > 0 && e->has_kept && score == e->kept_score)
+		AG_TRY(measure(e, AG_METRIC_LOG_LOSS, &loss));
+	is_better = !e->has_kept || isnan(e->kept_score) || score > e->kept_score ||
+				(score == e->kept_score && loss < e->kept_loss);
+	if (e->waited_epoch == 0 || isnan(e->waited_score) ||
+		score > e->waited_score + e->asked.min_delta)
+	{
+		e->waited_epoch = epoch;
+		e->waited_score = score;
+	}
+	if (!is_better)
+		return AG_OK;
+	if (data->n_classes > 0 && data->n_valid > 0)
+		AG_TRY(measure(e, AG_METRIC_LOG_LOSS, &e->kept_loss));
+	e->kept_score = score;
+	e->result->best_value = value;
+	e->result->best_epoch = epoch;
+	keep(e);
+	return AG_OK;
+}
+
+static bool
+has_waited(const Epochs *e, int epoch)
+{
+	int patience = e->asked.patience;
+
+	if (patience == 0 || e->trainer.data->n_valid == 0)
+		return false;
+	if (patience < 0)
+		patience = MIN_PATIENCE + (int) (PATIENCE_SHARE * e->waited_epoch);
+	return epoch - e->waited_epoch >= patience;
+}
+
+/* --- epochs */
+
+/* Fisher and Yates' shuffle. */
+static void
+shuffle(Epochs *e, int epoch)
+{
+	uint64_t key = ag_key(ag_key(e->asked.seed, 2), (uint64_t) epoch);
+	int64_t n = e->trainer.data->n_train;
+
+	for (int64_t i = 0; i < n; i++)
+		e->order[i] = (uint32_t) i;
+	for (int64_t i = n - 1; i > 0; i--)
+	{
+		uint32_t j = ag_random_below(key, (uint64_t) i, (uint32_t) i + 1), row = e->order[i];
+
+		e->order[i] = e->order[j];
+		e->order[j] = row;
+	}
+}
+
+static void
+tell(Epochs *e)
+{
+	int64_t now = ag_clock_ns();
+
+	if (now - e->told_ns < PROGRESS_NS)
+		return;
+	e->told_ns = now;
+	ag_progress(e->ctx, "training",
+				(double) e->n_steps / (double) (e->total_steps > 0 ? e->total_steps : 1));
+}
+
+/* Whole batches only: a rest of few rows would upset normalisation. False when the time is up. */
+static bool
+run_epoch(Epochs *e, int epoch)
+{
+	AgNetTrainer *t = &e->trainer;
+	int64_t n = t->data->n_train / t->batch_size;
+	uint64_t key = ag_key(ag_key(e->asked.seed, 3), (uint64_t) epoch);
+
+	shuffle(e, epoch);
+	for (int64_t b = 0; b < n; b++)
+	{
+		if (ag_cancelled(e->ctx) || ag_out_of_time(e->ctx) || e->n_steps >= e->total_steps)
+			return false;
+		plan_step(e);
+		ag_net_batch(t, e->order + b * t->batch_size, t->batch_size, ag_key(key, (uint64_t) b));
+		e->n_steps++;
+		replan(e);
+		tell(e);
+	}
+	return true;
+}
+
+static AgStatus
+run_epochs(Epochs *e)
+{
+	AgNetResult *result = e->result;
+	int64_t per_epoch = e->trainer.data->n_train / e->trainer.batch_size;
+	bool diverged = false;
+
+	e->total_steps = per_epoch * e->asked.num_epochs;
+	e->began_ns = e->told_ns = ag_clock_ns();
+	for (int epoch = 1; epoch <= e->asked.num_epochs && !diverged; epoch++)
+	{
+		bool whole = run_epoch(e, epoch);
+
+		AG_TRY(ag_check_cancel(e->ctx));
+		result->stopped_by_time = !whole;
+		if (e->n_steps == 0)
+			return ag_error_set(e->ctx->error, AG_ERR_TIME,
+								"time limit passed before the neural net made a step");
+		result->epochs_run = epoch;
+		if (e->trainer.data->n_valid > 0 || !whole || epoch == e->asked.num_epochs)
+			AG_TRY(validate(e, epoch, &diverged));
+		if (!whole)
+			break;
+		result->stopped_by_patience = has_waited(e, epoch);
+		if (result->stopped_by_patience)
+			break;
+	}
+	if (!e->has_kept)
+		return ag_error_set(e->ctx->error, AG_ERR_DATA,
+							"the neural net's weights grew without bound");
+	return AG_OK;
+}
+
+static AgStatus
+set_up(Epochs *e)
+{
+	const AgTrainData *data = e->trainer.data;
+	size_t n_out = e->trainer.net->n_outputs, n = (size_t) data->n_valid;
+
+	AG_TRY(ag_get(e->ctx, (size_t) data->n_train, sizeof *e->order, &e->order));
+	AG_TRY(ag_get(e->ctx, e->trainer.net->n_values, sizeof *e->folded, &e->folded));
+	AG_TRY(ag_get(e->ctx, e->trainer.net->n_values, sizeof *e->kept, &e->kept));
+	AG_TRY(ag_get(e->ctx, n, n_out * sizeof *e->proba, &e->proba));
+	AG_TRY(ag_get(e->ctx, n, n_out * sizeof *e->proba, &e->kept_proba));
+	e->scratch_floats = ag_net_block_floats(e->trainer.net);
+	return ag_get(e->ctx, (size_t) ag_pool_size(e->ctx->pool), e->scratch_floats * sizeof(float),
+				  &e->scratch);
+}
+
+/* The kept weights into the net's own memory; the net leaves the trainer. */
+static AgStatus
+hand_over(Epochs *e)
+{
+	AgNet *net = e->trainer.net;
+	float *values = ag_arena_alloc(&net->arena, net->n_values, sizeof *values);
+
+	if (values == NULL)
+		return ag_mem_error(e->ctx->mem, net->n_values * sizeof *values, e->ctx->error);
+	memcpy(values, e->kept, net->n_values * sizeof *values);
+	net->values = values;
+	e->trainer.net = NULL;
+	e->result->model = net;
+	e->result->valid_proba = e->kept_proba;
+	e->kept_proba = NULL;
+	return AG_OK;
+}
+
+AgStatus
+ag_net_train(const AgContext *ctx, const AgDense *dense, const AgDenseMatrix *matrix,
+			 const AgTrainData *data, const AgNetParams *params, AgNetResult *result)
+{
+	Epochs e = {.ctx = ctx, .result = result, .asked = *params};
+	AgStatus status;
+
+	memset(result, 0, sizeof *result);
+	result->best_value = (double) NAN;
+	AG_GO(ag_net_trainer_init(ctx, dense, matrix, data, params, &e.trainer));
+	AG_GO(set_up(&e));
+	AG_GO(run_epochs(&e));
+	AG_GO(hand_over(&e));
+done:
+	ag_net_trainer_free(&e.trainer);
+	ag_mem_free(ctx->mem, e.order);
+	ag_mem_free(ctx->mem, e.folded);
+	ag_mem_free(ctx->mem, e.kept);
+	ag_mem_free(ctx->mem, e.proba);
+	ag_mem_free(ctx->mem, e.kept_proba);
+	ag_mem_free(ctx->mem, e.scratch);
+	if (status != AG_OK)
+		ag_net_result_free(ctx, result);
+	return status;
+}
+
+void
+ag_net_result_free(const AgContext *ctx, AgNetResult *result)
+{
+	ag_net_free(result->model);
+	ag_mem_free(ctx->mem, result->valid_proba);
+	result->model = NULL;
+	result->valid_proba = NULL;
+}

@@ -1,0 +1,161 @@
+/*
+ * net_train.h - the training of a net: one batch after the other (private to the nets).
+ *
+ * A batch is two or more parallel regions. Forward and backward run over blocks of AG_NET_BLOCK rows; between them lie
+ * the sums over the batch that normalisation needs. Then the weights are updated in slices, each of which sums its own
+ * gradient over the whole batch in the rows' order and applies it at once. So nothing depends on the threads.
+ */
+#ifndef AG_NET_TRAIN_H
+#define AG_NET_TRAIN_H
+
+#include "engine/model/net_private.h"
+
+/* Of a batch, below which one thread is quicker. */
+#define AG_NET_PARALLEL_FLOPS 1e6
+
+typedef enum AgNetOp
+{
+	AG_OP_INPUT,   /* inputs of a row */
+	AG_OP_FORWARD, /* a layer's sums, activation and, where nothing is normalised, dropout */
+	AG_OP_STATS,   /* alone, between regions: mean and spread over the batch */
+	AG_OP_NORM,    /* normalisation and dropout */
+	AG_OP_LOSS,    /* of the outputs, and its derivatives */
+	AG_OP_BACK, /* derivatives of the layer's inputs, as far as its activation or normalisation */
+	AG_OP_NORM_SUMS, /* alone, between regions */
+	AG_OP_NORM_BACK, /* back through normalisation and activation */
+	AG_OP_INPUT_BACK
+} AgNetOp;
+
+typedef struct AgNetStep
+{
+	AgNetOp op;
+	uint32_t layer;
+} AgNetStep;
+
+/* One layer's rows of a batch, and what normalisation keeps. All [stride] or [batch][stride]. */
+typedef struct AgNetRows
+{
+	float *post; /* what the next layer sees */
+	float *
+		slope; /* derivative of the activation (times dropout's factor where nothing is normalised) */
+	float *delta; /* derivative of the loss by the layer's sums */
+	float *back;  /* weights, transposed: [round(n_out)][stride(n_in)] */
+	/* normalised layers */
+	float *hat;          /* normalised activations */
+	float *keep;         /* dropout's factors */
+	float *mean, *scale; /* of the batch: mean, 1 / spread */
+	float *sum_delta, *sum_hat;
+	float *running_mean, *running_square;
+} AgNetRows;
+
+typedef enum AgNetPart
+{
+	AG_PART_WEIGHTS,   /* rows [begin, end) of a layer's weights */
+	AG_PART_BIAS,      /* and normalisation's scale and shift */
+	AG_PART_EMBEDDING, /* of a slot */
+	AG_PART_WAVES      /* of numbers [begin, end) */
+} AgNetPart;
+
+typedef struct AgNetUpdate
+{
+	AgNetPart part;
+	uint32_t index; /* layer or slot */
+	uint32_t begin, end;
+} AgNetUpdate;
+
+/* How fast each kind of weight learns, as a factor on the learning rate. */
+typedef struct AgNetRates
+{
+	float bias, input_scale, waves, embedding;
+	bool by_width; /* weights: 1 / sqrt(n_in) */
+} AgNetRates;
+
+typedef struct AgNetTrainer
+{
+	const AgContext *ctx;
+	const AgDenseMatrix *matrix;
+	const AgTrainData *data;
+	AgNetParams params; /* with what was chosen by data filled in */
+	AgNet *net;         /* its values are those of the last fold */
+	const AgNetOps *ops;
+
+	/* what is learnt, and Adam's moments */
+	float *values, *mean, *square;                  /* [n_values] */
+	float *input_scale, *scale_mean, *scale_square; /* [stride(n_inputs)], or NULL: all 1 */
+	float *effective;     /* first layer's weights times input_scale; NULL without */
+	float **level_shares; /* [n_slots]: share of the training rows in each column; NULL: one-hot */
+
+	/* rows */
+	float *target; /* [n_train] regression: within the range, or standardised */
+	float *weight; /* [n_train] mean 1; NULL: all 1 */
+	double centre, half_spread, low, high;
+
+	/* a batch */
+	int batch_size;
+	int n_rows;            /* of the batch at hand */
+	const uint32_t *order; /* [n_rows] places in data->train_rows */
+	AgNetStep *steps;
+	int n_steps;
+	AgNetUpdate *updates;
+	int n_updates;
+	AgNetRows *rows; /* [n_layers] */
+	float *inputs, *input_deltas,
+		*input_keep;           /* [batch][stride(n_inputs)]; the latter two may be NULL */
+	float *embedding_gradient; /* laid out as values, as far as the embeddings go */
+	double *losses;            /* [batch] */
+	float *scratch;            /* [threads][scratch_floats] */
+	size_t scratch_floats;
+	struct AgNetMemory *memory; /* all of the arrays above */
+	uint32_t first_learnt_input;
+	uint64_t dropout_key; /* of this batch */
+	float smoothing;
+	AgNetRates rates;
+	AgAdam adam;               /* of this step */
+	double product1, product2; /* beta1^t, beta2^t */
+	float *gradient; /* tests: gradients go here, laid out as values, and nothing is updated */
+	float *scale_gradient; /* likewise */
+} AgNetTrainer;
+
+/* Is the layer followed by dropout? Not the last hidden one of NN_TORCH. */
+static inline bool
+ag_net_has_dropout(const AgNetTrainer *trainer, uint32_t layer)
+{
+	uint32_t n = trainer->net->n_layers - (trainer->params.family == AG_NET_NN_TORCH ? 2 : 1);
+
+	return trainer->params.dropout_prob > 0.0 && layer < n;
+}
+
+/* All arrays for batches of batch_size rows; initial weights. Free whatever it returns. */
+AgStatus ag_net_trainer_init(const AgContext *ctx, const AgDense *dense,
+							 const AgDenseMatrix *matrix, const AgTrainData *data,
+							 const AgNetParams *params, AgNetTrainer *trainer);
+void ag_net_trainer_free(AgNetTrainer *trainer);
+
+/* Rows of a batch by the number of training rows, when the parameters don't say. */
+int ag_net_batch_size(const AgNetParams *params, int64_t n_train);
+
+/* Forward and backward on the rows order[0..n_rows), then the update. Mean loss of the batch. */
+double ag_net_batch(AgNetTrainer *trainer, const uint32_t *order, int n_rows, uint64_t dropout_key);
+/* The same without the update (for tests, and the first half of ag_net_batch). */
+double ag_net_batch_derive(AgNetTrainer *trainer, const uint32_t *order, int n_rows,
+						   uint64_t dropout_key);
+void ag_net_batch_update(AgNetTrainer *trainer);
+
+/* Rows [begin, end) of the batch at hand through one step. */
+void ag_net_step_rows(AgNetTrainer *trainer, const AgNetStep *step, int begin, int end, int thread);
+/* AG_OP_STATS and AG_OP_NORM_SUMS. */
+void ag_net_step_between(AgNetTrainer *trainer, const AgNetStep *step);
+
+/* Lists the updates: with updates NULL only counts them. */
+int ag_net_updates_list(const AgNetTrainer *trainer, AgNetUpdate *updates);
+/* Initial weights. */
+void ag_net_weights_init(AgNetTrainer *trainer);
+/* Effective and transposed weights of rows [begin, end) of a layer, from the learnt ones. */
+void ag_net_weights_spread(AgNetTrainer *trainer, uint32_t layer, uint32_t begin, uint32_t end);
+/* The learnt values as prediction wants them: values[n_values]. */
+void ag_net_fold(const AgNetTrainer *trainer, float *values);
+
+/* Floats of scratch that a thread needs for the updates. */
+size_t ag_net_update_floats(const AgNet *net, int batch_size);
+
+#endif
