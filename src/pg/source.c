@@ -8,6 +8,7 @@
 
 #include "access/relation.h"
 #include "access/table.h"
+#include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_collation.h"
@@ -310,12 +311,15 @@ ag_source_select(AgSource *source)
 void
 ag_source_run(AgSource *source, DestReceiver *receiver)
 {
+	bool was_read_only = XactReadOnly;
 	int level = NewGUCNestLevel();
 	int result;
 
-	/* SPI's read_only stops statements that write, this stops the functions that they call. */
-	(void) set_config_option("transaction_read_only", "on", PGC_USERSET, PGC_S_SESSION,
-							 GUC_ACTION_SAVE, true, 0, false);
+	/*
+	 * SPI's read_only stops statements that write, this stops the functions that they call. By the variable, for 16 refuses
+	 * the setting in a function; an error ends the (sub)transaction, which puts it back.
+	 */
+	XactReadOnly = true;
 	/* The order of rows doesn't matter to a fit, but the same rows in the same order are easier to debug. */
 	(void) set_config_option("synchronize_seqscans", "off", PGC_USERSET, PGC_S_SESSION,
 							 GUC_ACTION_SAVE, true, 0, false);
@@ -324,4 +328,5 @@ ag_source_run(AgSource *source, DestReceiver *receiver)
 	if (result < 0)
 		elog(ERROR, "could not read the data: %s", SPI_result_code_string(result));
 	AtEOXact_GUC(true, level);
+	XactReadOnly = was_read_only;
 }

@@ -408,7 +408,7 @@ hostile(AgMem *mem)
 	many[1] = (AgOptionEntry){"/hyperparameters/GBM", AG_JSON_ARRAY, "99998"};
 	for (n = 2; n <= AG_MAX_OPTION_ENTRIES; n++)
 	{
-		snprintf(paths[n], sizeof paths[n], "/hyperparameters/GBM/%d", n - 2);
+		snprintf(paths[n], sizeof paths[n], "/hyperparameters/GBM/%u", (unsigned) (n - 2) % 100000);
 		many[n] = (AgOptionEntry){paths[n], AG_JSON_OBJECT, "0"};
 	}
 	ag_error_init(&err);
