@@ -376,7 +376,48 @@ test_out_of_memory(void)
 		AG_CHECK_EQ(status, AG_ERR_MEMORY);
 		AG_CHECK_EQ(host.error.status, AG_ERR_MEMORY);
 	}
-	AG_CHECK_EQ(n_failed, 8);
+	AG_CHECK_EQ(n_failed, 10);
+}
+
+/* The middle of what was sampled in each bin; of a bin of one value, the value. */
+static void
+test_centers(void)
+{
+	static const double values[] = {3.0, NAN, 1.0, 2.0, 2.0, INFINITY, -INFINITY, 1e301};
+	static const double told[] = {-1e300, 1.0, 2.0, 3.0, 1e300};
+	AgBinParams params = {254, 1, 200000};
+	AgBinSource source = {.values = values};
+	static double many[5000];
+	AgBins *bins;
+	Host host;
+
+	host_open(&host, 1);
+	AG_REQUIRE(ag_bins_create(&host.ctx, 8, 1, &bins) == AG_OK);
+	AG_CHECK_EQ(ag_bins_set_feature(&host.ctx, bins, 0, &source, &params), AG_OK);
+	for (int b = 0; b < 4; b++)
+		AG_CHECK(bins->features[0].centers[b] == told[b]);
+	AG_CHECK(bins->features[0].centers[bins->features[0].n_bins - 1] == told[4]);
+	ag_bins_free(bins);
+	for (int i = 0; i < 5000; i++)
+		many[i] = i * (double) i;
+	source.values = many;
+	params.max_bins = 20;
+	AG_REQUIRE(ag_bins_create(&host.ctx, 5000, 1, &bins) == AG_OK);
+	AG_CHECK_EQ(ag_bins_set_feature(&host.ctx, bins, 0, &source, &params), AG_OK);
+	for (int b = 1; b <= bins->features[0].n_bins; b++)
+	{
+		double least = INFINITY, most = -INFINITY;
+
+		for (int i = 0; i < 5000; i++)
+			if (bins->columns[i] == b)
+			{
+				least = fmin(least, many[i]);
+				most = fmax(most, many[i]);
+			}
+		AG_CHECK(bins->features[0].centers[b - 1] == least + 0.5 * (most - least));
+	}
+	ag_bins_free(bins);
+	host_close(&host);
 }
 
 int
@@ -388,6 +429,7 @@ main(void)
 	test_categories();
 	test_layout();
 	test_variants();
+	test_centers();
 	test_out_of_memory();
 	return ag_unit_done("bins");
 }

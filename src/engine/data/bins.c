@@ -9,6 +9,9 @@
 #include "engine/base/threads.h"
 #include "engine/data/bins_private.h"
 
+/* Centers stay so small that differences of two are finite. */
+#define AG_CENTER_MAX 1e300
+
 static int64_t
 row_stride_of(int n_features)
 {
@@ -48,7 +51,10 @@ ag_bins_free(AgBins *bins)
 	if (bins == NULL)
 		return;
 	for (int f = 0; f < bins->n_features; f++)
+	{
 		ag_mem_free(bins->mem, bins->features[f].cuts);
+		ag_mem_free(bins->mem, bins->features[f].centers);
+	}
 	ag_mem_free(bins->mem, bins->features);
 	ag_mem_free(bins->mem, bins->columns);
 	ag_mem_free(bins->mem, bins->rows);
@@ -91,12 +97,50 @@ collect_keys(const double *values, int64_t n, uint64_t *keys)
 	return n_keys;
 }
 
+static double
+clipped(double x)
+{
+	return x < -AG_CENTER_MAX ? -AG_CENTER_MAX : x > AG_CENTER_MAX ? AG_CENTER_MAX : x;
+}
+
+/* The middle of each bin's least and greatest value; keys are the sorted values. */
+static void
+find_centers(const uint64_t *keys, int64_t n, const double *cuts, int n_bins, double *centers)
+{
+	int64_t begin = 0;
+
+	for (int b = 0; b < n_bins; b++)
+	{
+		int64_t low = begin, high = n;
+		double least, most;
+
+		/* The first key above the bin's upper cut. */
+		while (b < n_bins - 1 && low < high)
+		{
+			int64_t middle = low + (high - low) / 2;
+
+			if (ag_order_value(keys[middle]) <= cuts[b])
+				low = middle + 1;
+			else
+				high = middle;
+		}
+		centers[b] = 0.0;
+		if (high > begin)
+		{
+			least = clipped(ag_order_value(keys[begin]));
+			most = clipped(ag_order_value(keys[high - 1]));
+			centers[b] = least == most ? least : least + 0.5 * (most - least);
+		}
+		begin = high;
+	}
+}
+
 static AgStatus
 choose_cuts(const AgContext *ctx, const double *values, int64_t n, int max_bins,
 			int min_data_in_bin, AgBinFeature *feature)
 {
 	uint64_t *keys;
-	double cuts[AG_MAX_BIN];
+	double cuts[AG_MAX_BIN], centers[AG_MAX_BIN];
 	int n_cuts;
 
 	AG_TRY(ag_get(ctx, (size_t) n, 2 * sizeof(uint64_t), &keys));
@@ -105,13 +149,17 @@ choose_cuts(const AgContext *ctx, const double *values, int64_t n, int max_bins,
 		const uint64_t *sorted = ag_keys_sort(keys, keys + n, n_keys);
 
 		n_cuts = ag_cuts_choose(sorted, n_keys, max_bins, min_data_in_bin, cuts);
+		find_centers(sorted, n_keys, cuts, n_cuts + 1, centers);
 	}
 	ag_mem_free(ctx->mem, keys);
 	ag_mem_free(ctx->mem, feature->cuts);
-	feature->cuts = NULL;
+	ag_mem_free(ctx->mem, feature->centers);
+	feature->cuts = feature->centers = NULL;
 	feature->n_bins = n_cuts + 1;
 	AG_TRY(ag_get(ctx, (size_t) n_cuts, sizeof(double), &feature->cuts));
+	AG_TRY(ag_get(ctx, (size_t) n_cuts + 1, sizeof(double), &feature->centers));
 	memcpy(feature->cuts, cuts, (size_t) n_cuts * sizeof(double));
+	memcpy(feature->centers, centers, ((size_t) n_cuts + 1) * sizeof(double));
 	return AG_OK;
 }
 

@@ -26,6 +26,8 @@ typedef struct AgBinFeature
 	uint32_t n_levels; /* category: levels in all */
 	double *
 		cuts; /* numeric: [n_bins - 1], ascending, finite or +/-inf; midpoints of neighbouring distinct values */
+	double *
+		centers; /* numeric: [n_bins], of bin b at b - 1: middle of the least and greatest sampled value in it, within +/-1e300 */
 } AgBinFeature;
 
 typedef struct AgBins
