@@ -12,6 +12,7 @@ typedef struct Params
 	double rate;
 	bool extra;
 	int kind;
+	double features;
 	int guard;
 } Params;
 
@@ -21,6 +22,7 @@ static const AgParamSpec specs[] = {
 	{"learning_rate", "eta", AG_PARAM_REAL, 0, INFINITY, 0.05, NULL, "", offsetof(Params, rate)},
 	{"extra_trees", NULL, AG_PARAM_BOOL, 0, 1, 0, NULL, "", offsetof(Params, extra)},
 	{"criterion", NULL, AG_PARAM_CHOICE, 0, 1, 1, "gini entropy", "", offsetof(Params, kind)},
+	{"max_features", NULL, AG_PARAM_REAL, 0, 8, -2, "all sqrt", "", offsetof(Params, features)},
 };
 #define N_SPECS ((int) (sizeof specs / sizeof specs[0]))
 
@@ -45,6 +47,30 @@ defaults(void)
 	AG_CHECK(!params.extra);
 	AG_CHECK_EQ(params.kind, 1);
 	AG_CHECK_EQ(params.guard, 77);
+}
+
+/* A number, or one of some words. */
+static void
+words(void)
+{
+	size_t n = 0;
+
+	ag_params_default(specs, N_SPECS, &params);
+	AG_CHECK(params.features == -2.0);
+	AG_CHECK_EQ(set("max_features", "0.5", false), AG_OK);
+	AG_CHECK(params.features == 0.5);
+	AG_CHECK(ag_param_word(&specs[4], 0.5, &n) == NULL);
+	AG_CHECK_EQ(set("max_features", "all", true), AG_OK);
+	AG_CHECK(params.features == -1.0);
+	AG_CHECK(strncmp(ag_param_word(&specs[4], -2.0, &n), "sqrt", 4) == 0 && n == 4);
+	AG_CHECK(ag_param_word(&specs[4], -3.0, &n) == NULL);
+	AG_CHECK(strncmp(ag_param_word(&specs[3], 1.0, &n), "entropy", 7) == 0 && n == 7);
+	AG_CHECK(ag_param_word(&specs[0], 31.0, &n) == NULL);
+	AG_CHECK_EQ(set("max_features", "-1", false), AG_ERR_OPTION);
+	AG_CHECK_EQ(set("max_features", "cube", true), AG_ERR_OPTION);
+	AG_CHECK_STR(err.message, "parameter \"max_features\" of family GBM takes a number from 0 to 8 "
+							  "or one of \"all\", \"sqrt\", not the text \"cube\"");
+	AG_CHECK(params.features == -1.0);
 }
 
 static void
@@ -127,7 +153,9 @@ texts(void)
 	AG_CHECK_STR(err.message, "unrecognized parameter \"num_leave\" for family GBM");
 	AG_CHECK_STR(err.hint, "Did you mean \"num_leaves\"?");
 	set("zzzz", "1", false);
-	AG_CHECK_STR(err.hint, "Family GBM takes: num_leaves, learning_rate, extra_trees, criterion.");
+	AG_CHECK_STR(
+		err.hint,
+		"Family GBM takes: num_leaves, learning_rate, extra_trees, criterion, max_features.");
 	AG_CHECK_STR(ag_param_takes(&specs[2], text, sizeof text), "true or false");
 	AG_CHECK_STR(ag_param_takes(&specs[0], small, sizeof small), "an intege");
 }
@@ -192,6 +220,7 @@ main(void)
 {
 	defaults();
 	taken();
+	words();
 	refused();
 	texts();
 	long_texts();

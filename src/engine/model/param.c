@@ -54,6 +54,19 @@ ag_param_find(const AgParamSpec *specs, int n_specs, const char *name, const cha
 	return NULL;
 }
 
+const char *
+ag_param_word(const AgParamSpec *spec, double value, size_t *n_bytes)
+{
+	const char *list = spec->choices, *word = NULL;
+	double index = spec->type == AG_PARAM_REAL ? -1.0 - value : value;
+
+	if (list == NULL || !(index >= 0.0))
+		return NULL;
+	for (double i = 0.0; i <= index && (word = next_word(&list, n_bytes)) != NULL; i++)
+		;
+	return word;
+}
+
 static void
 store(const AgParamSpec *spec, double value, void *params)
 {
@@ -133,6 +146,8 @@ ag_param_takes(const AgParamSpec *spec, char *text, size_t size)
 				append(text, size, " of at least %.10g", spec->min);
 			else if (has_max)
 				append(text, size, " of at most %.10g", spec->max);
+			for (int i = 0; choices != NULL && (word = next_word(&choices, &n_bytes)) != NULL; i++)
+				append(text, size, "%s\"%.*s\"", i > 0 ? ", " : " or one of ", (int) n_bytes, word);
 			break;
 		case AG_PARAM_INTS:
 			append(text, size, "a list of at most %d integers from %.10g to %.10g",
@@ -180,6 +195,12 @@ read_value(const AgParamSpec *spec, const char *text, bool is_string, double *va
 				   *value >= INT_MIN && *value <= INT_MAX && *value >= spec->min &&
 				   *value <= spec->max;
 		case AG_PARAM_REAL:
+			choice = is_string ? word_index(spec->choices, text) : -1;
+			if (choice >= 0)
+			{
+				*value = -1.0 - choice;
+				return true;
+			}
 			return !is_string && read_number(text, value) && *value >= spec->min &&
 				   *value <= spec->max;
 		case AG_PARAM_INTS:

@@ -10,7 +10,7 @@
 typedef enum AgParamType
 {
 	AG_PARAM_INT,
-	AG_PARAM_REAL,
+	AG_PARAM_REAL, /* with `choices`: a number >= 0, or one of them, stored as -1 - its index */
 	AG_PARAM_BOOL,
 	AG_PARAM_CHOICE, /* one of `choices`; stored as its index in an int */
 	AG_PARAM_INTS    /* a list of integers, empty by default; stored as an AgParamInts */
@@ -31,7 +31,7 @@ typedef struct AgParamSpec
 	AgParamType type;
 	double min, max;     /* both allowed; infinite: no bound on that side */
 	double normal;       /* the default; BOOL: 0 or 1; CHOICE: the index */
-	const char *choices; /* CHOICE: blank-separated; NULL otherwise */
+	const char *choices; /* CHOICE, and REAL that takes words too: blank-separated; else NULL */
 	const char *help;    /* one line: what it does, its unit */
 	size_t
 		offset; /* where the value sits in the family's struct: int, double, bool or AgParamInts */
@@ -42,6 +42,8 @@ typedef struct AgParamSpec
  */
 const AgParamSpec *ag_param_find(const AgParamSpec *specs, int n_specs, const char *name,
 								 const char **nearest);
+/* The word that a value of a spec with choices means, of *n_bytes; NULL when it is a number. */
+const char *ag_param_word(const AgParamSpec *spec, double value, size_t *n_bytes);
 /* Fills a family's struct with the defaults. */
 void ag_params_default(const AgParamSpec *specs, int n_specs, void *params);
 /*
