@@ -8,6 +8,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "engine/base/rng.h"
 #include "engine/model/trees.h"
@@ -27,6 +28,39 @@ random_cut(uint64_t key, uint64_t counter)
 	uint32_t which = ag_random_below(key, counter, 40);
 
 	return which < 8 ? special[which] : (double) ag_random_below(key, counter + 1, 64) / 8.0 - 4.0;
+}
+
+/* Turns a leaf of any value into a forest's: a share, or the number of a vector. */
+static inline double
+random_forest_leaf(const AgTrees *trees, double value)
+{
+	return trees->n_vectors == 0 ? value + 0.5 : floor((value + 0.5) * (double) trees->n_vectors);
+}
+
+/* Vectors of shares: pure ones first, then mixed. */
+static inline AgStatus
+random_vectors(AgTrees *trees, uint64_t key)
+{
+	uint32_t n_pure = trees->n_outputs, n = n_pure + 20;
+	uint64_t *vectors = ag_arena_alloc(&trees->arena, n + 1, sizeof *vectors);
+	AgLeafEntry *entries =
+		ag_arena_alloc(&trees->arena, (size_t) n * trees->n_outputs, sizeof *entries);
+
+	if (vectors == NULL || entries == NULL)
+		return AG_ERR_MEMORY;
+	for (uint32_t v = 0; v < n; v++)
+	{
+		uint32_t n_own = v < n_pure ? 1 : 1 + ag_random_below(key, v, trees->n_outputs);
+		uint32_t first = v < n_pure ? v : 0;
+
+		for (uint32_t i = 0; i < n_own; i++)
+			entries[trees->n_entries++] = (AgLeafEntry){1.0 / n_own, first + i, 0};
+		vectors[v + 1] = trees->n_entries;
+	}
+	trees->vectors = vectors;
+	trees->entries = entries;
+	trees->n_vectors = n;
+	return AG_OK;
 }
 
 /* Room for all: AG_OK, or the status of what failed. */
@@ -64,6 +98,16 @@ random_trees(const AgContext *ctx, RandomTrees want, AgTrees **out)
 	trees->sets = sets;
 	for (uint32_t k = 0; k < want.n_outputs; k++)
 		base[k] = ag_random_unit(key, draw++) - 0.5;
+	if (want.link == AG_LINK_MEAN_FREQUENCIES)
+	{
+		memset(base, 0, want.n_outputs * sizeof *base);
+		if (want.n_outputs > 1 && random_vectors(trees, key) != AG_OK)
+		{
+			ag_trees_free(trees);
+			*out = NULL;
+			return AG_ERR_MEMORY;
+		}
+	}
 	for (uint32_t t = 0; t < want.n_trees; t++)
 	{
 		uint32_t n_leaves = 1 + ag_random_below(key, draw++, want.max_leaves);
@@ -77,7 +121,7 @@ random_trees(const AgContext *ctx, RandomTrees want, AgTrees **out)
 
 		tree[t].first_node = trees->n_nodes;
 		tree[t].first_leaf = trees->n_leaves;
-		tree[t].output = t % want.n_outputs;
+		tree[t].output = trees->n_vectors > 0 ? 0 : t % want.n_outputs;
 		for (uint32_t n = 0; n + 1 < n_leaves; n++)
 		{
 			uint32_t leaf = ag_random_below(key, draw++, n + 1);
@@ -115,7 +159,12 @@ random_trees(const AgContext *ctx, RandomTrees want, AgTrees **out)
 		tree[t].n_nodes = n_leaves - 1;
 		tree[t].n_leaves = n_leaves;
 		for (uint32_t l = 0; l < n_leaves; l++)
-			leaves[trees->n_leaves + l] = ag_random_unit(key, draw++) - 0.5;
+		{
+			double value = ag_random_unit(key, draw++) - 0.5;
+
+			leaves[trees->n_leaves + l] =
+				want.link == AG_LINK_MEAN_FREQUENCIES ? random_forest_leaf(trees, value) : value;
+		}
 		trees->n_nodes += n_leaves - 1;
 		trees->n_leaves += n_leaves;
 	}

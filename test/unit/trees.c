@@ -11,11 +11,12 @@ static AgError err;
 static AgContext ctx;
 
 static const RandomTrees shapes[] = {
-	{1, 7, 20, 1, 31, AG_LINK_IDENTITY}, {2, 1, 3, 1, 2, AG_LINK_EXP},
-	{3, 12, 30, 3, 17, AG_LINK_SOFTMAX}, {4, 3, 5, 1, 1, AG_LINK_SIGMOID},
-	{5, 30, 8, 1, 300, AG_LINK_SIGMOID}, {6, 5, 0, 2, 4, AG_LINK_SOFTMAX},
-	{7, 3, 40, 1, 64, AG_LINK_SIGMOID},  {9, 2, 33, 1, 31, AG_LINK_IDENTITY},
-	{10, 2, 16, 4, 9, AG_LINK_SOFTMAX},
+	{1, 7, 20, 1, 31, AG_LINK_IDENTITY},          {2, 1, 3, 1, 2, AG_LINK_EXP},
+	{3, 12, 30, 3, 17, AG_LINK_SOFTMAX},          {4, 3, 5, 1, 1, AG_LINK_SIGMOID},
+	{5, 30, 8, 1, 300, AG_LINK_SIGMOID},          {6, 5, 0, 2, 4, AG_LINK_SOFTMAX},
+	{7, 3, 40, 1, 64, AG_LINK_SIGMOID},           {9, 2, 33, 1, 31, AG_LINK_IDENTITY},
+	{10, 2, 16, 4, 9, AG_LINK_SOFTMAX},           {11, 7, 20, 1, 31, AG_LINK_MEAN_FREQUENCIES},
+	{12, 7, 33, 4, 31, AG_LINK_MEAN_FREQUENCIES}, {13, 3, 8, 2, 200, AG_LINK_MEAN_FREQUENCIES},
 };
 #define N_SHAPES (sizeof shapes / sizeof shapes[0])
 
@@ -61,6 +62,17 @@ leaf_of(const AgTrees *trees, const AgTree *tree, int32_t at, const double *feat
 	return leaf_of(trees, tree, left ? node->left : node->right, features);
 }
 
+/* A leaf joins the scores: itself, or the vector that it names. */
+static void
+tell_leaf(const AgTrees *trees, uint32_t output, double leaf, double *told)
+{
+	if (trees->link != AG_LINK_MEAN_FREQUENCIES || trees->n_outputs == 1)
+		told[output] += leaf;
+	else
+		for (uint64_t e = trees->vectors[(int) leaf]; e < trees->vectors[(int) leaf + 1]; e++)
+			told[trees->entries[e].output] += trees->entries[e].share;
+}
+
 static void
 scores_as_told(void)
 {
@@ -75,8 +87,10 @@ scores_as_told(void)
 			make_row(trees, s, row, features);
 			memcpy(told, trees->base, trees->n_outputs * sizeof(double));
 			for (uint32_t t = 0; t < trees->n_trees; t++)
-				told[trees->trees[t].output] += leaf_of(
-					trees, &trees->trees[t], trees->trees[t].n_nodes > 0 ? 0 : -1, features);
+				tell_leaf(trees, trees->trees[t].output,
+						  leaf_of(trees, &trees->trees[t], trees->trees[t].n_nodes > 0 ? 0 : -1,
+								  features),
+						  told);
 			ag_trees_score(trees, features, scores);
 			AG_CHECK(memcmp(scores, told, trees->n_outputs * sizeof(double)) == 0);
 		}
@@ -265,6 +279,22 @@ links(void)
 	}
 }
 
+/* A forest's outputs are means over its trees. */
+static void
+means(void)
+{
+	AgTrees trees = {.n_outputs = 1, .n_trees = 8, .link = AG_LINK_MEAN_FREQUENCIES};
+	double scores[3] = {2.0, 5.0, 1.0}, out[3];
+
+	AG_CHECK_EQ(ag_trees_n_out(&trees), 2);
+	ag_trees_link(&trees, scores, out);
+	AG_CHECK(out[0] == 0.75 && out[1] == 0.25);
+	trees.n_outputs = 3;
+	AG_CHECK_EQ(ag_trees_n_out(&trees), 3);
+	ag_trees_link(&trees, scores, scores);
+	AG_CHECK(scores[0] == 0.25 && scores[1] == 0.625 && scores[2] == 0.125);
+}
+
 static void *
 image_of(const AgTrees *trees, size_t *size)
 {
@@ -349,9 +379,9 @@ seal(uint8_t *image, size_t size)
 
 /* Every bit that flips is noticed; behind a checksum that was mended, nothing worse than other numbers comes of it. */
 static void
-damage(void)
+damage(RandomTrees shape)
 {
-	AgTrees *trees = make((RandomTrees){8, 6, 4, 1, 6, AG_LINK_SIGMOID});
+	AgTrees *trees = make(shape);
 	size_t size;
 	uint8_t *image = image_of(trees, &size);
 
@@ -420,7 +450,7 @@ DAMAGE(too_few_trees, trees->n_trees--)
 DAMAGE(short_nodes, trees->n_nodes--)
 DAMAGE(short_leaves, trees->n_leaves--)
 DAMAGE(many_nodes, tree[0].n_nodes = UINT32_MAX; tree[0].n_leaves = 0)
-DAMAGE(unknown_link, trees->link = AG_LINK_MEAN_FREQUENCIES)
+DAMAGE(wrong_forest, trees->link = AG_LINK_MEAN_FREQUENCIES; base[0] = 0.0)
 DAMAGE(wrong_link, trees->link = AG_LINK_SOFTMAX)
 DAMAGE(no_outputs, trees->n_outputs = 0)
 DAMAGE(no_features, trees->n_features = 0)
@@ -434,7 +464,7 @@ rules(void)
 		loop,         back_to_root,  far_node,      far_leaf,      leaf_twice,   next_trees_leaf,
 		node_twice,   nan_leaf,      infinite_leaf, huge_leaf,     nan_base,     infinite_base,
 		wrong_output, wrong_depth,   wrong_leaves,  wrong_nodes,   node_gap,     leaf_gap,
-		short_nodes,  too_few_trees, short_leaves,  many_nodes,    unknown_link, wrong_link,
+		short_nodes,  too_few_trees, short_leaves,  many_nodes,    wrong_forest, wrong_link,
 		no_outputs,   no_features,
 	};
 
@@ -456,6 +486,60 @@ rules(void)
 		AG_CHECK_EQ(ag_trees_write(&ctx, trees, &writer), AG_ERR_INTERNAL);
 		AG_CHECK(strncmp(err.message, "trained model is damaged: ", 26) == 0);
 		ag_writer_free(&writer);
+		ag_trees_free(trees);
+	}
+	ag_error_init(&err);
+}
+
+typedef void (*ForestDamage)(AgTrees *trees, uint64_t *vectors, AgLeafEntry *entries,
+							 double *leaves, double *base);
+
+#define FOREST_DAMAGE(name, ...)                                                                   \
+	static void name(AgTrees *trees, uint64_t *vectors, AgLeafEntry *entries, double *leaves,      \
+					 double *base)                                                                 \
+	{                                                                                              \
+		(void) trees, (void) vectors, (void) entries, (void) leaves, (void) base;                  \
+		__VA_ARGS__;                                                                               \
+	}
+
+FOREST_DAMAGE(no_vectors, trees->vectors = NULL)
+FOREST_DAMAGE(late_vector, vectors[0] = 1)
+FOREST_DAMAGE(empty_vector, vectors[1] = 0)
+FOREST_DAMAGE(far_vector, vectors[1] = UINT64_MAX)
+FOREST_DAMAGE(fewer_entries, trees->n_entries--)
+FOREST_DAMAGE(far_class, entries[0].output = trees->n_outputs)
+FOREST_DAMAGE(class_twice, entries[trees->n_entries - 1].output = 0)
+FOREST_DAMAGE(odd_entry, entries[0].zero = 1)
+FOREST_DAMAGE(nan_share, entries[0].share = NAN)
+FOREST_DAMAGE(no_share, entries[0].share = 0.0)
+FOREST_DAMAGE(sum_above, entries[trees->n_entries - 1].share += 1e-6)
+FOREST_DAMAGE(far_leaf_vector, leaves[0] = (double) trees->n_vectors)
+FOREST_DAMAGE(half_leaf_vector, leaves[0] = 0.5)
+FOREST_DAMAGE(negative_leaf_vector, leaves[0] = -1.0)
+FOREST_DAMAGE(forest_base, base[1] = 0.1)
+FOREST_DAMAGE(other_link, trees->link = AG_LINK_SOFTMAX)
+
+static void
+forest_rules(void)
+{
+	static const ForestDamage damages[] = {
+		no_vectors,    late_vector, empty_vector,     far_vector,
+		fewer_entries, far_class,   class_twice,      odd_entry,
+		nan_share,     no_share,    sum_above,        far_leaf_vector,
+		forest_base,   other_link,  half_leaf_vector, negative_leaf_vector,
+	};
+
+	for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++)
+	{
+		AgTrees *trees = make((RandomTrees){31, 6, 6, 3, 12, AG_LINK_MEAN_FREQUENCIES});
+
+		AG_REQUIRE(trees->vectors[trees->n_vectors] - trees->vectors[trees->n_vectors - 1] > 1);
+		ag_error_init(&err);
+		AG_CHECK_EQ(ag_trees_check(&ctx, trees, AG_ERR_CORRUPT), AG_OK);
+		damages[i](trees, (uint64_t *) trees->vectors, (AgLeafEntry *) trees->entries,
+				   (double *) trees->leaves, (double *) trees->base);
+		if (!AG_CHECK_EQ(ag_trees_check(&ctx, trees, AG_ERR_CORRUPT), AG_ERR_CORRUPT))
+			fprintf(stderr, "    damage %zu\n", i);
 		ag_trees_free(trees);
 	}
 	ag_error_init(&err);
@@ -527,9 +611,12 @@ main(void)
 	many_rows();
 	rows_that_do_not_fit();
 	links();
+	means();
 	round_trips();
-	damage();
+	damage((RandomTrees){8, 6, 4, 1, 6, AG_LINK_SIGMOID});
+	damage((RandomTrees){8, 6, 4, 3, 6, AG_LINK_MEAN_FREQUENCIES});
 	rules();
+	forest_rules();
 	no_memory();
 	AG_CHECK_EQ(atomic_load(&mem.used_bytes), 0);
 	return ag_unit_done("trees");

@@ -46,13 +46,17 @@ ag_trees_score(const AgTrees *trees, const double *features, double *scores)
 	for (uint32_t k = 0; k < trees->n_outputs; k++)
 		scores[k] = trees->base[k];
 	for (uint32_t t = 0; t < trees->n_trees; t++)
-		scores[trees->trees[t].output] += ag_tree_value(trees, &trees->trees[t], features);
+		ag_leaf_add(trees, trees->trees[t].output, ag_tree_value(trees, &trees->trees[t], features),
+					scores);
 }
 
 uint32_t
 ag_trees_n_out(const AgTrees *trees)
 {
-	return trees->link == AG_LINK_SIGMOID ? 2 : trees->n_outputs;
+	bool is_pair = trees->link == AG_LINK_SIGMOID ||
+				   (trees->link == AG_LINK_MEAN_FREQUENCIES && trees->n_outputs == 1);
+
+	return is_pair ? 2 : trees->n_outputs;
 }
 
 /* Subtracting the greatest score keeps every power at most 1 and one of them 1: no overflow, no 0/0. */
@@ -92,8 +96,16 @@ ag_trees_link(const AgTrees *trees, const double *scores, double *out)
 			for (uint32_t k = 0; k < trees->n_outputs; k++)
 				out[k] = fmin(ag_exp(scores[k]), DBL_MAX);
 			break;
-		case AG_LINK_IDENTITY:
 		case AG_LINK_MEAN_FREQUENCIES:
+			for (uint32_t k = trees->n_outputs; k > 0; k--)
+				out[k - 1] = scores[k - 1] / trees->n_trees;
+			if (trees->n_outputs == 1)
+			{
+				out[1] = out[0];
+				out[0] = 1.0 - out[1];
+			}
+			break;
+		case AG_LINK_IDENTITY:
 			for (uint32_t k = 0; k < trees->n_outputs; k++)
 				out[k] = scores[k];
 			break;

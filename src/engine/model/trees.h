@@ -48,10 +48,22 @@ typedef enum AgLink
 	AG_LINK_IDENTITY = 0, /* scores are the outputs */
 	AG_LINK_SIGMOID = 1,  /* one score -> {1-p, p} */
 	AG_LINK_SOFTMAX = 2,
-	AG_LINK_MEAN_FREQUENCIES = 3, /* forests: leaves hold class frequencies; reserved for them */
+	AG_LINK_MEAN_FREQUENCIES = 3, /* forests: the mean over trees of a leaf's class shares */
 	AG_LINK_EXP = 4               /* Poisson, Tweedie, gamma */
 } AgLink;
 
+/* One class's share of a leaf of a forest. 16 bytes; the layout is the image's. */
+typedef struct AgLeafEntry
+{
+	double share; /* above 0, at most 1 */
+	uint32_t output;
+	uint32_t zero;
+} AgLeafEntry;
+
+/*
+ * Forests (AG_LINK_MEAN_FREQUENCIES): with one output a leaf's value is the share of class 1 of two. With more it
+ * is the number of a vector of shares; leaves of equal shares, the pure ones above all, have one vector together.
+ */
 typedef struct AgTrees
 {
 	uint32_t n_features; /* length of the feature vector */
@@ -63,7 +75,9 @@ typedef struct AgTrees
 	const AgTreeNode *nodes;
 	const double *leaves; /* already times the learning rate */
 	const uint64_t *sets;
-	uint64_t n_nodes, n_leaves, n_set_words;
+	const uint64_t *vectors; /* [n_vectors + 1] where each one's entries begin; NULL: no vectors */
+	const AgLeafEntry *entries; /* of a vector: outputs ascending, shares that sum to 1 */
+	uint64_t n_nodes, n_leaves, n_set_words, n_vectors, n_entries;
 	const struct AgTreePlan *plan; /* the same trees laid out for speed (trees_plan.h), or NULL */
 	const struct AgTreeRows *rows; /* likewise for many rows at once (trees_rows.h), or NULL */
 	AgArena arena; /* owns this struct, and the arrays unless they lie in an image */
@@ -76,7 +90,7 @@ void ag_trees_free(AgTrees *trees); /* NULL allowed */
 /*
  * What prediction relies on: features < n_features, children behind their parent and every node and leaf reached
  * exactly once, trees one behind the other, depths true, sets in bounds, leaves and base finite and too small to
- * overflow in sum, link and outputs known. Otherwise `status` with a text that names the first fault.
+ * overflow in sum, link and outputs known, shares that sum to 1. Otherwise `status` with a text that names the first fault.
  */
 AgStatus ag_trees_check(const AgContext *ctx, const AgTrees *trees, AgStatus status);
 
@@ -101,8 +115,8 @@ AgStatus ag_trees_prepare_rows(const AgContext *ctx, AgTrees *trees);
 void ag_trees_score_rows(const AgTrees *trees, int64_t n_rows, const double *features,
 						 double *scores);
 /*
- * The link: out[1] exponential, out[2] sigmoid, out[n_outputs] identity and softmax. out may be scores where the
- * lengths agree. Always finite; probabilities sum to 1.
+ * The link: out[1] exponential, out[2] sigmoid and forests of one output, else out[n_outputs]. out may be scores
+ * where the lengths agree. Always finite; probabilities sum to 1.
  */
 void ag_trees_link(const AgTrees *trees, const double *scores, double *out);
 /* How many numbers the link gives. */

@@ -17,6 +17,12 @@
 #define TAG_NODES 4u
 #define TAG_LEAVES 5u
 #define TAG_SETS 6u
+/* only of forests with more than one output */
+#define TAG_VECTORS 7u
+#define TAG_ENTRIES 8u
+
+/* How far a vector's shares may be from a sum of 1. */
+#define SHARE_SLACK 1e-9
 
 /* Scores may not pass this in any row; softmax subtracts two of them. */
 #define MAX_SCORE 1e300
@@ -34,6 +40,7 @@ typedef struct Head
 _Static_assert(sizeof(Head) == 16, "part of the format");
 _Static_assert(sizeof(AgTree) == 32, "part of the format");
 _Static_assert(sizeof(AgTreeNode) == 32, "part of the format");
+_Static_assert(sizeof(AgLeafEntry) == 16, "part of the format");
 
 /* What a check carries: scratch space as large as the largest tree, and how it reports. */
 typedef struct Check
@@ -101,6 +108,21 @@ check_child(const Check *check, uint32_t t, const AgTree *tree, uint32_t i, int3
 	return AG_OK;
 }
 
+static bool
+has_vectors(const AgTrees *trees)
+{
+	return trees->link == AG_LINK_MEAN_FREQUENCIES && trees->n_outputs > 1;
+}
+
+/* A leaf of a forest: a share, or the number of a vector. */
+static bool
+is_forest_leaf(const AgTrees *trees, double value)
+{
+	if (!has_vectors(trees))
+		return value >= 0.0 && value <= 1.0;
+	return value >= 0.0 && value < (double) trees->n_vectors && value == floor(value);
+}
+
 static AgStatus
 check_tree(const Check *check, uint32_t t)
 {
@@ -130,6 +152,9 @@ check_tree(const Check *check, uint32_t t)
 	{
 		if (!isfinite(leaves[i]))
 			return fault(check, t, "has a leaf that is not finite");
+		if (check->trees->link == AG_LINK_MEAN_FREQUENCIES &&
+			!is_forest_leaf(check->trees, leaves[i]))
+			return fault(check, t, "has a leaf that is no share of classes");
 		greatest = fmax(greatest, fabs(leaves[i]));
 	}
 	check->greatest[tree->output] += greatest;
@@ -184,11 +209,47 @@ check_outputs(const Check *check)
 		case AG_LINK_SOFTMAX:
 			fits = trees->n_outputs >= 2;
 			break;
+		case AG_LINK_MEAN_FREQUENCIES:
+			fits = trees->n_outputs >= 1 && trees->n_trees >= 1;
+			break;
 		default:
 			return damaged(check, "its link function is unknown");
 	}
 	if (!fits)
 		return damaged(check, "its link function doesn't fit its outputs");
+	return AG_OK;
+}
+
+/* Entries tile the vectors; each vector's are ascending in output and sum to 1. */
+static AgStatus
+check_vectors(const Check *check)
+{
+	const AgTrees *trees = check->trees;
+	const uint64_t *vectors = trees->vectors;
+
+	if (!has_vectors(trees))
+		return trees->vectors == NULL ? AG_OK : damaged(check, "it has vectors without a use");
+	if (vectors == NULL || vectors[0] != 0 || vectors[trees->n_vectors] != trees->n_entries)
+		return damaged(check, "its vectors of shares don't fit their entries");
+	for (uint64_t v = 0; v < trees->n_vectors; v++)
+	{
+		double sum = 0.0;
+
+		if (vectors[v + 1] <= vectors[v] || vectors[v + 1] > trees->n_entries)
+			return damaged(check, "its vectors of shares don't fit their entries");
+		for (uint64_t e = vectors[v]; e < vectors[v + 1]; e++)
+		{
+			const AgLeafEntry *entry = &trees->entries[e];
+
+			if (entry->output >= trees->n_outputs || entry->zero != 0 ||
+				(e > vectors[v] && entry->output <= entry[-1].output) ||
+				!(entry->share > 0.0 && entry->share <= 1.0))
+				return damaged(check, "a vector has a share out of range");
+			sum += entry->share;
+		}
+		if (!(fabs(sum - 1.0) <= SHARE_SLACK))
+			return damaged(check, "a vector's shares don't sum to 1");
+	}
 	return AG_OK;
 }
 
@@ -200,6 +261,7 @@ ag_trees_check(const AgContext *ctx, const AgTrees *trees, AgStatus status_of_fa
 	AgStatus status;
 
 	AG_TRY(check_outputs(&check));
+	AG_TRY(check_vectors(&check));
 	AG_TRY(check_extents(&check, &n_largest));
 	AG_GO(ag_get(ctx, n_largest, sizeof *check.level, &check.level));
 	AG_GO(ag_get(ctx, n_largest, sizeof *check.leaf_taken, &check.leaf_taken));
@@ -207,7 +269,9 @@ ag_trees_check(const AgContext *ctx, const AgTrees *trees, AgStatus status_of_fa
 	for (uint32_t t = 0; t < trees->n_trees; t++)
 		AG_GO(check_tree(&check, t));
 	for (uint32_t k = 0; k < trees->n_outputs; k++)
-		if (!(fabs(trees->base[k]) + check.greatest[k] < MAX_SCORE))
+		if (trees->link == AG_LINK_MEAN_FREQUENCIES && trees->base[k] != 0.0)
+			AG_GO(damaged(&check, "a forest's scores don't begin at 0"));
+		else if (!(fabs(trees->base[k]) + check.greatest[k] < MAX_SCORE))
 			AG_GO(damaged(&check, "its scores can grow beyond all bounds"));
 done:
 	ag_mem_free(ctx->mem, check.greatest);
@@ -230,7 +294,32 @@ ag_trees_write(const AgContext *ctx, const AgTrees *trees, AgWriter *writer)
 	ag_image_section(&image, TAG_NODES, sizeof *trees->nodes, trees->nodes, trees->n_nodes);
 	ag_image_section(&image, TAG_LEAVES, sizeof *trees->leaves, trees->leaves, trees->n_leaves);
 	ag_image_section(&image, TAG_SETS, sizeof *trees->sets, trees->sets, trees->n_set_words);
+	if (has_vectors(trees))
+	{
+		ag_image_section(&image, TAG_VECTORS, sizeof *trees->vectors, trees->vectors,
+						 trees->n_vectors + 1);
+		ag_image_section(&image, TAG_ENTRIES, sizeof *trees->entries, trees->entries,
+						 trees->n_entries);
+	}
 	return ag_image_end(ctx, &image);
+}
+
+static AgStatus
+find_vectors(const AgContext *ctx, const AgImage *image, AgTrees *trees)
+{
+	const void *items;
+
+	AG_TRY(
+		ag_image_find(ctx, image, TAG_VECTORS, sizeof *trees->vectors, &items, &trees->n_vectors));
+	if (trees->n_vectors == 0)
+		return ag_error_set(ctx->error, AG_ERR_CORRUPT,
+							"stored model is damaged: it has no vectors of shares");
+	trees->n_vectors--;
+	trees->vectors = items;
+	AG_TRY(
+		ag_image_find(ctx, image, TAG_ENTRIES, sizeof *trees->entries, &items, &trees->n_entries));
+	trees->entries = items;
+	return AG_OK;
 }
 
 /* The arrays, in place; their lengths are compared with the head's. */
@@ -249,8 +338,10 @@ find_arrays(const AgContext *ctx, const AgImage *image, AgTrees *trees)
 	trees->n_features = head->n_features;
 	trees->n_outputs = head->n_outputs;
 	trees->n_trees = head->n_trees;
-	/* an enum may hold no other value than its own: anything unknown becomes one that is refused */
-	trees->link = head->link <= AG_LINK_EXP ? (AgLink) head->link : AG_LINK_MEAN_FREQUENCIES;
+	if (head->link > AG_LINK_EXP) /* an enum may hold no other value than its own */
+		return ag_error_set(ctx->error, AG_ERR_CORRUPT,
+							"stored model is damaged: its link function is unknown");
+	trees->link = (AgLink) head->link;
 	AG_TRY(ag_image_find(ctx, image, TAG_BASE, sizeof *trees->base, &items, &n_base));
 	trees->base = items;
 	AG_TRY(ag_image_find(ctx, image, TAG_TREES, sizeof *trees->trees, &items, &n_trees));
@@ -265,7 +356,7 @@ find_arrays(const AgContext *ctx, const AgImage *image, AgTrees *trees)
 	trees->leaves = items;
 	AG_TRY(ag_image_find(ctx, image, TAG_SETS, sizeof *trees->sets, &items, &trees->n_set_words));
 	trees->sets = items;
-	return AG_OK;
+	return has_vectors(trees) ? find_vectors(ctx, image, trees) : AG_OK;
 }
 
 AgStatus

@@ -1,6 +1,7 @@
 #include <math.h>
 
 #include "engine/model/trees_plan.h"
+#include "engine/model/trees_walk.h"
 
 /* Below this the copy into slots costs more than it saves. */
 #define LEAST_TREES AG_PLAN_GROUP
@@ -225,7 +226,7 @@ score_groups(const AgTrees *trees, const double *numbers, const uint32_t *codes,
 
 		walk_group(trees, t / AG_PLAN_GROUP, numbers, codes, has_categories, at);
 		for (uint32_t k = 0; k < n; k++)
-			scores[plan->trees[t + k].output] += plan->nodes[at[k]].threshold;
+			ag_leaf_add(trees, plan->trees[t + k].output, plan->nodes[at[k]].threshold, scores);
 	}
 }
 

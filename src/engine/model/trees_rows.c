@@ -311,7 +311,8 @@ add_tree(const AgTrees *trees, const AgTree *tree, uint32_t n_rows, const double
 	}
 	number_leaves(reached + tree->n_nodes, tree->n_leaves, leaf_of);
 	for (uint32_t i = 0; i < n_rows; i++)
-		scores[(size_t) i * trees->n_outputs + tree->output] += leaves[leaf_of[i]];
+		ag_leaf_add(trees, tree->output, leaves[leaf_of[i]],
+					scores + (size_t) i * trees->n_outputs);
 }
 
 static void
@@ -335,8 +336,9 @@ score_block(const AgTrees *trees, uint32_t n_rows, const double *features, doubl
 			continue;
 		}
 		for (uint32_t i = 0; i < n_rows; i++)
-			scores[(size_t) i * trees->n_outputs + tree->output] +=
-				ag_tree_value(trees, tree, features + (size_t) i * trees->n_features);
+			ag_leaf_add(trees, tree->output,
+						ag_tree_value(trees, tree, features + (size_t) i * trees->n_features),
+						scores + (size_t) i * trees->n_outputs);
 	}
 }
 

@@ -1,5 +1,5 @@
 /*
- * trees_walk.h - the one predicate of trees.h, and the plain walk through a tree by it. Private to trees*.c.
+ * trees_walk.h - the one predicate of trees.h, and the plain walk through a tree by it. Private to trees*.c and forest*.c.
  */
 #ifndef AG_TREES_WALK_H
 #define AG_TREES_WALK_H
@@ -37,6 +37,22 @@ ag_tree_value(const AgTrees *trees, const AgTree *tree, const double *features)
 		at = ag_node_goes_left(trees, node, features[node->feature]) ? node->left : node->right;
 	}
 	return trees->leaves[tree->first_leaf + (uint32_t) ~at];
+}
+
+/* Adds a leaf, given by its value, to the scores. */
+static inline void
+ag_leaf_add(const AgTrees *trees, uint32_t output, double value, double *scores)
+{
+	const uint64_t *vector;
+
+	if (trees->vectors == NULL)
+	{
+		scores[output] += value;
+		return;
+	}
+	vector = trees->vectors + (uint64_t) value;
+	for (uint64_t e = vector[0]; e < vector[1]; e++)
+		scores[trees->entries[e].output] += trees->entries[e].share;
 }
 
 #endif
