@@ -1,12 +1,12 @@
 /*
- * train_table.c - trains a booster on a table of numbers, times it, and writes its predictions.
+ * train_table.c - trains a booster or a forest on a table of numbers, times it, and writes its predictions.
  *
- *     train_table FILE [name=value ...]
+ *     train_table FILE [family=GBM|RF|XT] [name=value ...]
  *
  * FILE: int64 rows, int64 columns, then the columns as doubles one after the other; NaN is missing. The last
  * two columns are the part (0 train, 1 validation, 2 test) and the label. Names are those of the
- * GBM family, and: cats=3,7 (columns that hold category codes), problem=binary|multiclass|regression,
- * classes=K, threads=N, seed=N, stop=N (patience; -1 adaptive), metric=NAME, out=FILE (predictions of the
+ * family, which is GBM unless it comes first, and: cats=3,7 (columns that hold category codes), problem=binary|multiclass|regression,
+ * classes=K, oob=0 (no out-of-bag predictions), threads=N, seed=N, stop=N (patience; -1 adaptive), metric=NAME, out=FILE (predictions of the
  * test rows as doubles), repeat=N.
  */
 #include <math.h>
@@ -17,7 +17,7 @@
 
 #include "engine/base/threads.h"
 #include "engine/data/bins.h"
-#include "engine/model/gbm.h"
+#include "engine/model/forest.h"
 
 typedef struct Table
 {
@@ -30,6 +30,8 @@ typedef struct Table
 typedef struct Options
 {
 	AgGbmParams params;
+	AgForestParams forest;
+	bool is_forest;
 	AgProblem problem;
 	int n_classes, n_threads, n_repeats;
 	AgMetric metric;
@@ -87,7 +89,14 @@ read_option(Table *table, Options *options, char *text)
 		fail(text, NULL);
 	*value++ = '\0';
 	ag_error_init(&error);
-	if (strcmp(text, "cats") == 0)
+	if (strcmp(text, "family") == 0)
+	{
+		options->is_forest = strcmp(value, "GBM") != 0;
+		options->forest.is_extra = strcmp(value, "XT") == 0;
+		ag_params_default(options->forest.is_extra ? ag_xt_specs : ag_rf_specs, ag_rf_n_specs,
+						  &options->forest);
+	}
+	else if (strcmp(text, "cats") == 0)
 		read_cats(table, value);
 	else if (strcmp(text, "problem") == 0)
 		options->problem = value[0] == 'b'   ? AG_PROBLEM_BINARY
@@ -98,7 +107,9 @@ read_option(Table *table, Options *options, char *text)
 	else if (strcmp(text, "threads") == 0)
 		options->n_threads = atoi(value);
 	else if (strcmp(text, "seed") == 0)
-		options->params.seed = strtoull(value, NULL, 10);
+		options->forest.seed = options->params.seed = strtoull(value, NULL, 10);
+	else if (strcmp(text, "oob") == 0)
+		options->forest.wants_oob = atoi(value) != 0;
 	else if (strcmp(text, "stop") == 0)
 		options->params.early_stop_rounds = atoi(value);
 	else if (strcmp(text, "repeat") == 0)
@@ -107,6 +118,15 @@ read_option(Table *table, Options *options, char *text)
 		options->metric = ag_metric_by_name(value);
 	else if (strcmp(text, "out") == 0)
 		options->out = value;
+	else if (options->is_forest)
+	{
+		bool is_word = strpbrk(value, "0123456789") == NULL && strcmp(value, "true") != 0 &&
+					   strcmp(value, "false") != 0;
+
+		if (ag_param_set(ag_rf_specs, ag_rf_n_specs, "RF", text, value, is_word, &options->forest,
+						 &error) != AG_OK)
+			fail(text, &error);
+	}
 	else if (ag_param_set(ag_gbm_specs, ag_gbm_n_specs, "GBM", text, value, false, &options->params,
 						  &error) != AG_OK)
 		fail(text, &error);
@@ -189,6 +209,40 @@ write_predictions(const Table *table, const Options *options, const AgTrees *tre
 	fclose(file);
 }
 
+/* Both families' results, as far as they are printed. */
+static AgTrees *
+train_once(const AgContext *ctx, const AgTrainData *data, const Options *options, char *text,
+		   size_t size)
+{
+	AgTrees *trees;
+
+	if (options->is_forest)
+	{
+		AgForestResult result;
+
+		if (ag_forest_train(ctx, data, &options->forest, &result) != AG_OK)
+			fail("train", ctx->error);
+		snprintf(text, size, "trees=%d model_mb=%.1f", result.n_trees,
+				 (double) result.model_bytes / 1048576.0);
+		trees = result.trees;
+		result.trees = NULL;
+		ag_forest_result_free(ctx, &result);
+	}
+	else
+	{
+		AgBoostResult result;
+
+		if (ag_gbm_train(ctx, data, &options->params, &result) != AG_OK)
+			fail("train", ctx->error);
+		snprintf(text, size, "rounds=%d best=%d trees=%u value=%.6g", result.rounds_run,
+				 result.best_round, result.trees->n_trees, result.best_value);
+		trees = result.trees;
+		result.trees = NULL;
+		ag_boost_result_free(ctx, &result);
+	}
+	return trees;
+}
+
 static void
 train(const AgContext *ctx, const Table *table, const Options *options)
 {
@@ -199,7 +253,6 @@ train(const AgContext *ctx, const Table *table, const Options *options)
 	double start = cpu_seconds(), binned;
 	AgBins *bins = bin_table(ctx, table, options);
 	AgTrainData data;
-	AgBoostResult result;
 
 	binned = cpu_seconds();
 	split_rows(table, rows, n);
@@ -219,20 +272,18 @@ train(const AgContext *ctx, const Table *table, const Options *options)
 	{
 		double from = cpu_seconds(), to;
 		int64_t clock = ag_clock_ns();
+		char text[200];
+		AgTrees *trees = train_once(ctx, &data, options, text, sizeof text);
 
-		if (ag_gbm_train(ctx, &data, &options->params, &result) != AG_OK)
-			fail("train", ctx->error);
 		to = cpu_seconds();
-		printf("bin_s=%.3f train_s=%.3f wall_s=%.3f rounds=%d best=%d trees=%u nodes=%llu "
-			   "value=%.6g peak_mb=%.1f\n",
-			   binned - start, to - from, 1e-9 * (double) (ag_clock_ns() - clock),
-			   result.rounds_run, result.best_round, result.trees->n_trees,
-			   (unsigned long long) result.trees->n_nodes, result.best_value,
+		printf("bin_s=%.3f train_s=%.3f wall_s=%.3f %s nodes=%llu peak_mb=%.1f\n", binned - start,
+			   to - from, 1e-9 * (double) (ag_clock_ns() - clock), text,
+			   (unsigned long long) trees->n_nodes,
 			   (double) atomic_load(&ctx->mem->peak_bytes) / 1048576.0);
 		fflush(stdout);
 		if (r == 0 && options->out != NULL)
-			write_predictions(table, options, result.trees, rows[2], n[2]);
-		ag_boost_result_free(ctx, &result);
+			write_predictions(table, options, trees, rows[2], n[2]);
+		ag_trees_free(trees);
 	}
 	ag_bins_free(bins);
 	for (int p = 0; p < 3; p++)
@@ -257,6 +308,7 @@ main(int argc, char **argv)
 	}
 	ag_params_default(ag_gbm_specs, ag_gbm_n_specs, &options.params);
 	options.params.early_stop_rounds = -1;
+	options.forest.wants_oob = true;
 	read_table(argv[1], &table);
 	for (int i = 2; i < argc; i++)
 		read_option(&table, &options, argv[i]);

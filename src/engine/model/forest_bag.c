@@ -1,0 +1,157 @@
+/*
+ * forest_bag.c - what one tree is grown on: its rows, and an order for each category's levels.
+ *
+ * The order is made from the tree's own rows, so that out-of-bag rows are judged by levels that haven't seen them.
+ * Small levels are drawn to the mean, else those of one row would tell that row's label.
+ */
+#include <string.h>
+
+#include "engine/base/rng.h"
+#include "engine/model/forest_private.h"
+
+/* Rows of the mean that each level gets beside its own. */
+#define LEVEL_PRIOR_ROWS 10.0
+/* Draws between two looks at the cancel flag. */
+#define DRAWS_AT_A_TIME 1000000
+
+enum
+{
+	KEY_ROWS = 1,
+	KEY_HALVES = 2
+};
+
+static void
+draw_repeats(AgForestWorker *worker, uint64_t key)
+{
+	const AgForest *forest = worker->forest;
+	uint32_t n = (uint32_t) forest->data->n_train;
+	uint8_t *repeats = worker->repeats;
+
+	if (!forest->params->bootstrap)
+	{
+		memset(repeats, 1, n);
+		return;
+	}
+	memset(repeats, 0, n);
+	for (int64_t i = 0; i < forest->n_draws; i++)
+	{
+		uint32_t row = ag_random_below(key, (uint64_t) i, n);
+
+		repeats[row] = (uint8_t) (repeats[row] + (repeats[row] < 255));
+		if (i % DRAWS_AT_A_TIME == DRAWS_AT_A_TIME - 1 && ag_cancelled(forest->ctx))
+			return;
+	}
+}
+
+/* The rows that were drawn and have a weight. */
+static void
+list_rows(AgForestWorker *worker)
+{
+	const AgTrainData *data = worker->forest->data;
+	const uint32_t *weights = worker->forest->weights;
+
+	worker->n_rows = 0;
+	for (int64_t i = 0; i < data->n_train; i++)
+	{
+		uint32_t id = data->train_rows[i];
+		uint64_t load = worker->repeats[i];
+
+		if (load == 0 || (weights != NULL && weights[id] == 0))
+			continue;
+		if (data->problem != AG_PROBLEM_REGRESSION)
+			load |= (uint64_t) (uint32_t) data->class_of[id] << 8;
+		worker->rows[worker->n_rows++] = load << 32 | id;
+	}
+}
+
+/* Sums of a tree's weights must stay below 2^31; a row drawn often may carry more than its share. */
+static void
+weigh_rows(AgForestWorker *worker)
+{
+	worker->shift = -1;
+	do
+	{
+		worker->shift++;
+		worker->weight = 0;
+		for (int64_t i = 0; i < worker->n_rows; i++)
+			worker->weight += ag_forest_weight(worker, worker->rows[i]);
+	} while (worker->weight > INT32_MAX && worker->forest->weights != NULL);
+}
+
+/* A row's target as the order of levels sees it: a number, or in which half its class is. */
+static int64_t
+target_of(const AgForest *forest, uint64_t row, uint64_t halves)
+{
+	if (!forest->is_classes)
+		return forest->values[(uint32_t) row] >> 31;
+	if (forest->n_classes == 2)
+		return ag_forest_class(row);
+	return (int64_t) (ag_random_u64(halves, ag_forest_class(row)) & 1);
+}
+
+/* Ranks 1.. of the bins of category f; the missing bin keeps 0. */
+static void
+rank_levels(AgForestWorker *worker, int f, uint64_t halves, uint8_t *ranks)
+{
+	const AgForest *forest = worker->forest;
+	const AgBins *bins = forest->data->bins;
+	const uint8_t *column = bins->columns + f * bins->column_stride;
+	int n_bins = bins->features[f].n_bins;
+	int64_t sums[AG_FOREST_BINS] = {0}, weights[AG_FOREST_BINS] = {0}, sum = 0;
+	double prior, mean, scores[AG_FOREST_BINS];
+	uint8_t order[AG_FOREST_BINS];
+
+	for (int64_t i = 0; i < worker->n_rows; i++)
+	{
+		uint64_t row = worker->rows[i];
+		int64_t weight = ag_forest_weight(worker, row);
+		uint8_t bin = column[(uint32_t) row];
+
+		weights[bin] += weight;
+		sums[bin] += weight * target_of(forest, row, halves);
+	}
+	for (int b = 0; b <= n_bins; b++)
+		sum += sums[b];
+	mean = (double) sum / (double) worker->weight;
+	prior = LEVEL_PRIOR_ROWS * (double) worker->weight / (double) worker->n_rows;
+	for (int b = 1; b <= n_bins; b++)
+	{
+		int at = b - 1;
+
+		scores[b] = ((double) sums[b] + prior * mean) / ((double) weights[b] + prior);
+		for (; at > 0 && scores[order[at - 1]] > scores[b]; at--)
+			order[at] = order[at - 1];
+		order[at] = (uint8_t) b;
+	}
+	memset(ranks, 0, AG_FOREST_BINS);
+	for (int i = 0; i < n_bins; i++)
+		ranks[order[i]] = (uint8_t) (i + 1);
+}
+
+AgStatus
+ag_forest_bag(AgForestWorker *worker, uint64_t key, AgForestTree *tree)
+{
+	const AgForest *forest = worker->forest;
+	int64_t n = forest->data->n_train;
+
+	draw_repeats(worker, ag_key(key, KEY_ROWS));
+	list_rows(worker);
+	if (worker->n_rows == 0) /* all weight is on rows that weren't drawn: they are what there is */
+	{
+		memset(worker->repeats, 1, (size_t) n);
+		list_rows(worker);
+	}
+	weigh_rows(worker);
+	for (int f = 0; f < forest->data->bins->n_features; f++)
+		if (forest->rank_of[f] >= 0 && !ag_cancelled(forest->ctx))
+			rank_levels(worker, f, ag_key(ag_key(key, KEY_HALVES), (uint64_t) f),
+						worker->ranks + forest->rank_of[f] * AG_FOREST_BINS);
+	if (!forest->params->bootstrap || !forest->params->wants_oob)
+		return AG_OK;
+	tree->out_of_bag = ag_mem_zalloc(forest->ctx->mem, (size_t) (n + 7) / 8, 1);
+	if (tree->out_of_bag == NULL)
+		return AG_ERR_MEMORY;
+	for (int64_t i = 0; i < n; i++)
+		tree->out_of_bag[i >> 3] |= (uint8_t) ((worker->repeats[i] == 0) << (i & 7));
+	return AG_OK;
+}
