@@ -28,7 +28,7 @@ is($node->safe_psql('postgres', "SELECT count(*) FROM ($1) AS s"), '300', 'for a
 $node->psql('postgres', "SELECT ag_fit('small', 'y', '{\"verbosity\": 0}')", stderr => \$err);
 is($err, '', 'verbosity 0 is silent');
 $node->psql('postgres', "SELECT ag_fit('small', 'y', '{\"verbosity\": 3, \"hyperparameters\": {\"GBM\": {}}}')", stderr => \$err);
-like($err, qr/NOTICE:  Read 300 rows, \d+\.\d MB in \d+\.\d\d s \(\d+ rows/, 'verbosity 3 tells rows, bytes and rate');
+like($err, qr/NOTICE:  The trainer got 300 rows, \d+\.\d MB in \d+\.\d\d s \(\d+ rows/, 'verbosity 3 tells rows, bytes and rate');
 like($err, qr/NOTICE:  time limit: 300 s, the default/, 'the default time limit is told');
 
 # a long phase speaks up
