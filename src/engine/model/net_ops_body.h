@@ -201,8 +201,7 @@ NAME(transpose)(int n_rows, int n_columns, const float *from, size_t from_stride
 	for (int i = 0; i < n_rows; i += AG_NET_LANES)
 		for (int j = 0; j < n_columns; j += AG_NET_LANES)
 			NAME(square)
-			(from + (size_t) i * from_stride + j, from_stride, to + (size_t) j * to_stride + i,
-			 to_stride);
+	(from + (size_t) i * from_stride + j, from_stride, to + (size_t) j * to_stride + i, to_stride);
 }
 
 TARGET static void
