@@ -132,14 +132,27 @@ read_option(Table *table, Options *options, char *text)
 		fail(text, &error);
 }
 
+/* Test rows at the end aren't binned: they are predicted from their values. */
+static int64_t
+rows_to_bin(const Table *table)
+{
+	const double *part = table->values + (table->n_columns - 2) * table->n_rows;
+	int64_t n = table->n_rows;
+
+	while (n > 1 && part[n - 1] == 2.0)
+		n--;
+	return n;
+}
+
 static AgBins *
 bin_table(const AgContext *ctx, const Table *table, const Options *options)
 {
 	int n_features = (int) table->n_columns - 2;
 	AgBinParams params = {options->params.max_bin - 1, options->params.min_data_in_bin, 200000};
+	int64_t n_rows = rows_to_bin(table);
 	AgBins *bins;
 
-	if (ag_bins_create(ctx, table->n_rows, n_features, &bins) != AG_OK)
+	if (ag_bins_create(ctx, n_rows, n_features, &bins) != AG_OK)
 		fail("bins", ctx->error);
 	for (int f = 0; f < n_features; f++)
 	{
@@ -149,8 +162,8 @@ bin_table(const AgContext *ctx, const Table *table, const Options *options)
 
 		if (table->is_category[f])
 		{
-			codes = malloc((size_t) table->n_rows * sizeof *codes);
-			for (int64_t i = 0; i < table->n_rows; i++)
+			codes = malloc((size_t) n_rows * sizeof *codes);
+			for (int64_t i = 0; i < n_rows; i++)
 			{
 				codes[i] = column[i] >= 0 ? (uint32_t) column[i] : UINT32_MAX;
 				if (codes[i] != UINT32_MAX && codes[i] >= source.n_levels)
