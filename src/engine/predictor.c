@@ -1,7 +1,7 @@
 /*
  * predictor.c - a stored predictor put together again: preprocessing, models, weights.
  *
- * An ensemble of ensembles is one weighted mean of its leaves' outputs, so loading flattens it:
+ * An ensemble of bags is one weighted mean of its leaves' outputs, so loading flattens it:
  * prediction walks a plain list of models, each at most once.
  */
 #include <float.h>
@@ -106,7 +106,7 @@ add_model(Loading *loading, const AgMemberRef *member, double weight)
 	return AG_OK;
 }
 
-/* Adds a member with its share of the whole; an ensemble hands its share on. */
+/* Adds a member with its share of the whole; one with inputs, an ensemble or a bag, hands its share on to them. */
 static AgStatus
 add_member(Loading *loading, int ordinal, double share, int depth)
 {
@@ -116,7 +116,7 @@ add_member(Loading *loading, int ordinal, double share, int depth)
 	if (member == NULL)
 		return ag_error_set(loading->ctx->error, AG_ERR_CORRUPT,
 							"stored predictor is damaged: it has no member %d", ordinal);
-	if (strcmp(member->family, ENSEMBLE_FAMILY) != 0)
+	if (member->n_inputs == 0 && strcmp(member->family, ENSEMBLE_FAMILY) != 0)
 		return add_model(loading, member, share);
 	if (depth == MAX_DEPTH || loading->n_visits > MAX_VISITS)
 		return corrupt(loading, member->name, "its ensembles are nested too deep");

@@ -106,6 +106,7 @@ typedef struct AgMemberRow
 	char *name;
 	char *family;
 	int stack_level;
+	int fold; /* of a bag's child; 0: none */
 	int fit_order;
 	Jsonb *hyperparameters;
 	double score_val; /* NaN: none */

@@ -180,6 +180,8 @@ ag_catalog_members(const pg_uuid_t *id, int *n)
 		row->name = ag_scan_text(&scan, MEMBER_NAME);
 		row->family = ag_scan_text(&scan, MEMBER_FAMILY);
 		row->stack_level = DatumGetInt32(ag_scan_must(&scan, MEMBER_STACK_LEVEL));
+		row->fold =
+			scan.nulls[MEMBER_FOLD - 1] ? 0 : DatumGetInt32(ag_scan_must(&scan, MEMBER_FOLD));
 		row->fit_order = DatumGetInt32(ag_scan_must(&scan, MEMBER_FIT_ORDER));
 		row->hyperparameters = ag_scan_jsonb(&scan, MEMBER_HYPERPARAMETERS);
 		row->score_val = ag_scan_number(&scan, MEMBER_SCORE_VAL);

@@ -138,12 +138,16 @@ put_members(JsonbParseState **state, const pg_uuid_t *id)
 	{
 		if (strcmp(members[i].device, "cpu") != 0)
 			device = "gpu";
+		if (members[i].fold > 0) /* a bag stands for its children */
+			continue;
 		put_key(state, members[i].name);
 		pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
 		put_text_member(state, "family", members[i].family);
 		put_number(state, "score_val", members[i].score_val);
 		put_text_member(state, "device", members[i].device);
 		put_jsonb(state, "hyperparameters", members[i].hyperparameters);
+		if (members[i].n_inputs > 0 && strcmp(members[i].family, "ENS_WEIGHTED") != 0)
+			put_number(state, "children", members[i].n_inputs);
 		pushJsonbValue(state, WJB_END_OBJECT, NULL);
 	}
 	pushJsonbValue(state, WJB_END_OBJECT, NULL);

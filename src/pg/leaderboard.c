@@ -17,8 +17,8 @@ typedef struct Line
 {
 	const AgMemberRow *member;
 	double score_test;
-	double fit_time, predict_time, test_time; /* with inputs */
-	double own_test_time;
+	double fit_time, predict_time, test_time;             /* with inputs */
+	double own_fit_time, own_predict_time, own_test_time; /* a bag's children are its own */
 } Line;
 
 static double
@@ -43,6 +43,23 @@ add_times(const Line *lines, int n, int ordinal, bool *seen, double *fit, double
 		for (int j = 0; j < member->n_inputs; j++)
 			add_times(lines, n, member->inputs[j], seen, fit, predict);
 	}
+}
+
+/* A member's own times; a bag is no more than its children. */
+static void
+own_times(Line *line, const AgMemberRow *members, int n)
+{
+	const AgMemberRow *member = line->member;
+
+	line->own_fit_time = number_or(member->fit_time, 0);
+	line->own_predict_time = number_or(member->predict_time, 0);
+	for (int j = 0; j < member->n_inputs; j++)
+		for (int k = 0; k < n; k++)
+			if (members[k].ordinal == member->inputs[j] && members[k].fold > 0)
+			{
+				line->own_fit_time += number_or(members[k].fit_time, 0);
+				line->own_predict_time += number_or(members[k].predict_time, 0);
+			}
 }
 
 /* Best first: score on the test data or else on validation, then the quicker, then the order of fitting. */
@@ -89,7 +106,7 @@ score_on(const char *data, const char *name, const AgPredictorRow *row, Line *li
 
 	for (int i = 0; i < n; i++)
 	{
-		if (!lines[i].member->can_infer)
+		if (!lines[i].member->can_infer || lines[i].member->fold > 0)
 			continue;
 		line_of[n_models] = i;
 		models[n_models++] = ag_cache_get(&row->id, lines[i].member->name, CurrentMemoryContext);
@@ -122,8 +139,8 @@ put_line(AgSrf *srf, const Line *line, const char *eval_metric)
 	ag_srf_number(values, nulls, 5, line->predict_time);
 	ag_srf_number(values, nulls, 6, line->fit_time);
 	ag_srf_number(values, nulls, 7, line->own_test_time);
-	ag_srf_number(values, nulls, 8, member->predict_time);
-	ag_srf_number(values, nulls, 9, member->fit_time);
+	ag_srf_number(values, nulls, 8, line->own_predict_time);
+	ag_srf_number(values, nulls, 9, line->own_fit_time);
 	values[10] = Int32GetDatum(member->stack_level);
 	values[11] = BoolGetDatum(member->can_infer);
 	values[12] = Int32GetDatum(member->fit_order);
@@ -159,12 +176,16 @@ ag_sql_leaderboard(PG_FUNCTION_ARGS)
 		lines[i].score_test = lines[i].test_time = lines[i].own_test_time = NAN;
 	}
 	for (int i = 0; i < n; i++)
+	{
 		add_times(lines, n, members[i].ordinal, palloc0(sizeof(bool) * n), &lines[i].fit_time,
 				  &lines[i].predict_time);
+		own_times(&lines[i], members, n);
+	}
 	if (!PG_ARGISNULL(1))
 		score_on(text_to_cstring(PG_GETARG_TEXT_PP(1)), name, row, lines, n);
 	qsort(lines, n, sizeof(Line), compare);
 	for (int i = 0; i < n; i++)
-		put_line(&srf, &lines[i], row->eval_metric);
+		if (lines[i].member->fold == 0)
+			put_line(&srf, &lines[i], row->eval_metric);
 	return (Datum) 0;
 }

@@ -335,6 +335,7 @@ ag_catalog_store_member(const pg_uuid_t *id, const AgFittedMember *member)
 	put_utf8(&insert, "name", member->name);
 	put_utf8(&insert, "family", member->family);
 	put_int(&insert, "stack_level", member->stack_level);
+	put(&insert, "fold", INT4OID, Int32GetDatum(member->fold), member->fold == 0);
 	put_int(&insert, "fit_order", member->fit_order);
 	put_json(&insert, "hyperparameters", ag_text_from_utf8(member->params_json));
 	put_number(&insert, "score_val", member->score_val);

@@ -163,6 +163,7 @@ ag_msg_member_write(AgWriter *out, const AgFittedMember *msg)
 	ag_write_str(out, msg->name);
 	ag_write_str(out, msg->family);
 	ag_write_i32(out, msg->stack_level);
+	ag_write_i32(out, msg->fold);
 	ag_write_i32(out, msg->fit_order);
 	ag_write_str(out, msg->params_json);
 	ag_write_f64(out, msg->score_val);
@@ -188,6 +189,7 @@ ag_msg_member_read(AgArena *arena, const void *payload, size_t n, AgFittedMember
 	msg->name = ag_decode_text(&d);
 	msg->family = ag_decode_text(&d);
 	msg->stack_level = ag_read_i32(&d.in);
+	msg->fold = ag_read_i32(&d.in);
 	msg->fit_order = ag_read_i32(&d.in);
 	msg->params_json = ag_decode_text(&d);
 	msg->score_val = ag_read_f64(&d.in);
@@ -209,7 +211,8 @@ ag_msg_member_read(AgArena *arena, const void *payload, size_t n, AgFittedMember
 	}
 	msg->input_weights = weights;
 	if (msg->ordinal < 1 || msg->name[0] == '\0' || msg->family[0] == '\0' ||
-		msg->stack_level < 1 || msg->fit_order < 0 || msg->num_gpus < 0.0 || msg->num_cpus < 0)
+		msg->stack_level < 1 || msg->fold < 0 || msg->fit_order < 0 || msg->num_gpus < 0.0 ||
+		msg->num_cpus < 0)
 		ag_decode_reject(&d);
 	return ag_decode_end(&d);
 }

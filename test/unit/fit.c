@@ -365,6 +365,7 @@ splits(AgMem *mem)
 		label.class_of = class_of;
 		label.n_rows = n;
 		options.holdout_frac = (double) NAN;
+		options.num_bag_folds = -1;
 		options.random_state = (uint64_t) seed;
 		fit.ctx.mem = mem;
 		fit.ctx.error = &err;
@@ -372,25 +373,23 @@ splits(AgMem *mem)
 		fit.label = &label;
 		fit.n_rows = n;
 		AG_REQUIRE(ag_fit_split(&fit) == AG_OK);
-		AG_CHECK_EQ(fit.holdout.n_train + fit.holdout.n_valid, n);
-		AG_CHECK_EQ(fit.holdout.n_valid, (int64_t) ceil(0.2 * n));
+		AG_CHECK_EQ(fit.validation.split.n_train + fit.validation.split.n_valid, n);
+		AG_CHECK_EQ(fit.validation.split.n_valid, (int64_t) ceil(0.2 * n));
 		for (int r = 0; r < n; r++)
 		{
-			if (at_train < fit.holdout.n_train && fit.holdout.train_rows[at_train] == (uint32_t) r)
+			if (at_train < fit.validation.split.n_train && fit.validation.split.train_rows[at_train] == (uint32_t) r)
 			{
 				at_train++;
 				seen[class_of[r]]++;
 			}
-			else if (AG_CHECK(fit.holdout.valid_rows[at_valid] == (uint32_t) r))
-				AG_CHECK_EQ(fit.holdout.class_of[at_valid++], class_of[r]);
+			else if (AG_CHECK(fit.validation.split.valid_rows[at_valid] == (uint32_t) r))
+				AG_CHECK_EQ(fit.validation.class_of[at_valid++], class_of[r]);
 		}
 		AG_CHECK(seen[0] > 0 && seen[1] > 0 && seen[2] == 1);
 		/* stratified: each class within one row of its share */
 		AG_CHECK(fabs((double) (classes[1].n_rows - seen[1]) - 0.2 * (double) classes[1].n_rows) <=
 				 1.0);
-		ag_mem_free(mem, fit.holdout.train_rows);
-		ag_mem_free(mem, fit.holdout.valid_rows);
-		ag_mem_free(mem, fit.holdout.class_of);
+		ag_validation_free(&fit.ctx, &fit.validation);
 	}
 	AG_CHECK_EQ(mem->used_bytes, 0);
 }

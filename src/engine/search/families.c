@@ -27,6 +27,8 @@ typedef struct Work
 	AgTrainData *data;
 	bool last;
 	AgTrained *trained;
+	int split;      /* see AgTraining */
+	int max_rounds; /* 0: as configured */
 } Work;
 
 void
@@ -129,7 +131,7 @@ rows_dense(Work *work, const AgDenseParams *params)
 	int64_t began = ag_clock_ns();
 
 	if (rows->dense != NULL && same_dense(&rows->dense_params, params) &&
-		rows->dense_rows == work->data->train_rows)
+		rows->dense_split == work->split)
 		return AG_OK;
 	ag_dense_matrix_free(rows->matrix);
 	ag_dense_free(rows->dense);
@@ -140,7 +142,7 @@ rows_dense(Work *work, const AgDenseParams *params)
 						&rows->dense));
 	AG_TRY(ag_dense_matrix(work->ctx, rows->dense, &source, &rows->matrix));
 	rows->dense_params = *params;
-	rows->dense_rows = work->data->train_rows;
+	rows->dense_split = work->split;
 	ag_log(rows->ctx, AG_LOG_RESOURCES, "%d features made %u numbers and %u columns (%.2f s)",
 		   rows->pipeline->n_features, rows->dense->n_numbers, rows->dense->n_columns,
 		   (double) (ag_clock_ns() - began) * 1e-9);
@@ -182,6 +184,8 @@ gbm_train(Work *work)
 	memset(&result, 0, sizeof result);
 	params.seed = work->seed;
 	params.early_stop_rounds = work->config->early_stop;
+	if (work->max_rounds > 0 && params.num_boost_round > work->max_rounds)
+		params.num_boost_round = work->max_rounds;
 	AG_TRY(rows_bin(work, params.max_bin, params.min_data_in_bin));
 	work->data->bins = work->rows->bins;
 	AG_GO(ag_gbm_train(work->ctx, work->data, &params, &result));
@@ -300,13 +304,18 @@ done:
 }
 
 static int64_t
-knn_memory(const AgModelConfig *config, const AgTrainData *data, int n_threads)
+knn_kept(const AgModelConfig *config, const AgTrainData *data)
 {
 	const AgKnnParams *params = config->params;
 	int64_t kept = data->n_train < params->max_rows ? data->n_train : params->max_rows;
 
-	return dense_memory(data) + 2 * kept * ((int64_t) data->bins->n_features * 8 + 64) +
-		   (INT64_C(4) << 20) * n_threads;
+	return kept * ((int64_t) data->bins->n_features * 8 + 64);
+}
+
+static int64_t
+knn_memory(const AgModelConfig *config, const AgTrainData *data, int n_threads)
+{
+	return dense_memory(data) + 2 * knn_kept(config, data) + (INT64_C(4) << 20) * n_threads;
 }
 
 static bool
@@ -330,20 +339,30 @@ typedef struct FamilyWork
 static const FamilyWork works[AG_FAMILY_LAST] = {
 	[AG_FAMILY_GBM] = {gbm_train, gbm_memory, gbm_kept, gbm_shares},
 	[AG_FAMILY_LR] = {linear_train, linear_memory, NULL, NULL},
-	[AG_FAMILY_KNN] = {knn_train, knn_memory, NULL, NULL},
+	[AG_FAMILY_KNN] = {knn_train, knn_memory, knn_kept, NULL},
 };
 
 AgStatus
-ag_family_train(const AgContext *ctx, AgFitRows *rows, const AgModelConfig *config, uint64_t seed,
-				AgTrainData *data, bool last, AgTrained *trained)
+ag_family_train(const AgContext *ctx, AgFitRows *rows, const AgTraining *training,
+				AgTrainData *data, AgTrained *trained)
 {
-	Work work = {ctx, rows, config, seed, data, last, trained};
+	Work work = {.ctx = ctx,
+				 .rows = rows,
+				 .config = training->config,
+				 .seed = training->seed,
+				 .data = data,
+				 .last = training->last,
+				 .trained = trained,
+				 .split = training->split,
+				 .max_rounds = training->max_rounds};
+	int64_t began = ag_clock_ns();
 	AgStatus status;
 
 	memset(trained, 0, sizeof *trained);
-	status = works[config->family->id].train(&work);
+	status = works[training->config->family->id].train(&work);
 	if (status != AG_OK)
 		ag_trained_free(ctx, trained);
+	trained->fit_seconds = (double) (ag_clock_ns() - began) * 1e-9;
 	return status;
 }
 

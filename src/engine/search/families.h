@@ -24,8 +24,8 @@ typedef struct AgFitRows
 	AgDense *dense; /* NULL: none yet */
 	AgDenseMatrix *matrix;
 	AgDenseParams dense_params;
-	const uint32_t *dense_rows; /* the training rows that it was fitted on: by address */
-	uint32_t *n_levels;         /* [n_features] for dense */
+	int dense_split;    /* number of the split whose training rows it was fitted on */
+	uint32_t *n_levels; /* [n_features] for dense */
 } AgFitRows;
 
 void ag_fit_rows_free(AgFitRows *rows);
@@ -39,16 +39,27 @@ typedef struct AgTrained
 	int rounds, rounds_run; /* kept and run; -1 for a family without rounds */
 	const char *ended_by;   /* "patience", "time", ...; NULL when there is nothing to say */
 	char note[200];         /* what the user should know; else empty */
+	double fit_seconds;
 } AgTrained;
 
 void ag_trained_free(const AgContext *ctx, AgTrained *trained);
 
+/* One training, beside its data. */
+typedef struct AgTraining
+{
+	const AgModelConfig *config;
+	uint64_t seed;
+	int split; /* number of the split that the data's rows are of: no other rows have the same */
+	int max_rounds; /* of a family that grows in rounds, whatever the configuration says; 0: no such limit */
+	bool last; /* nobody needs the table's columns afterwards: they may be given back */
+} AgTraining;
+
 /*
- * Trains. data's bins are set here. last: no later model needs the table's columns, which may be given back. A
- * fault's text goes to ctx->error. Rows that are made for several models come from rows->ctx.
+ * Trains. data's bins are set here. A fault's text goes to ctx->error. Rows that are made for several models come from
+ * rows->ctx.
  */
-AgStatus ag_family_train(const AgContext *ctx, AgFitRows *rows, const AgModelConfig *config,
-						 uint64_t seed, AgTrainData *data, bool last, AgTrained *trained);
+AgStatus ag_family_train(const AgContext *ctx, AgFitRows *rows, const AgTraining *training,
+						 AgTrainData *data, AgTrained *trained);
 
 /* Do both learn from the same form of the rows, so that the second doesn't need the table any more? */
 bool ag_family_shares_rows(const AgModelConfig *a, const AgModelConfig *b);

@@ -207,11 +207,8 @@ static void
 fit_release(AgFit *fit)
 {
 	for (int i = 0; i < fit->n_models; i++)
-		ag_trained_free(&fit->ctx, &fit->models[i].trained);
-	ag_mem_free(fit->ctx.mem, fit->holdout.train_rows);
-	ag_mem_free(fit->ctx.mem, fit->holdout.valid_rows);
-	ag_mem_free(fit->ctx.mem, fit->holdout.target);
-	ag_mem_free(fit->ctx.mem, fit->holdout.class_of);
+		ag_fit_model_free(fit, &fit->models[i]);
+	ag_validation_free(&fit->ctx, &fit->validation);
 	ag_fit_rows_free(&fit->rows);
 	ag_mem_free(fit->ctx.mem, fit->sample);
 	ag_pipeline_free(fit->pipeline);

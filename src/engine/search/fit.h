@@ -51,9 +51,10 @@ typedef struct AgFittedFeature
 typedef struct AgFittedMember
 {
 	int ordinal;        /* 1.. ; part images use it */
-	const char *name;   /* "GBM", "WeightedEnsemble_L2" */
+	const char *name;   /* "GBM", "GBM_BAG_L1", "GBM_BAG_L1/S1F1", "WeightedEnsemble_L2" */
 	const char *family; /* "GBM", "ENS_WEIGHTED" */
 	int stack_level;
+	int fold; /* of a bag's child: 1.., in the order in which they were fitted; else 0 */
 	int fit_order;
 	const char *params_json;             /* all hyperparameters as used */
 	double score_val;                    /* higher is better; NaN: none */
@@ -62,7 +63,7 @@ typedef struct AgFittedMember
 	double num_gpus;
 	int num_cpus;
 	bool can_infer;
-	int n_inputs; /* an ensemble's members */
+	int n_inputs; /* members whose weighted mean an ensemble or a bag is */
 	const char *const *input_names;
 	const double *input_weights;
 } AgFittedMember;

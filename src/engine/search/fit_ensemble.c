@@ -9,27 +9,27 @@
 AgStatus
 ag_fit_ensemble(AgFit *fit)
 {
-	const AgHoldout *h = &fit->holdout;
+	const AgValidation *v = &fit->validation;
 	const double **predictions;
 	double *weights;
 	int64_t began = ag_clock_ns();
 	AgContext ctx = fit->ctx;
 
-	if (fit->n_models < 2 || h->n_valid == 0)
+	if (fit->n_models < 2 || v->n_scored == 0)
 		return AG_OK;
 	predictions = ag_arena_alloc(&fit->arena, (size_t) fit->n_models, sizeof *predictions);
 	weights = ag_arena_alloc(&fit->arena, (size_t) fit->n_models, sizeof *weights);
 	if (predictions == NULL || weights == NULL)
 		return ag_mem_error(fit->ctx.mem, (size_t) fit->n_models * sizeof *weights, fit->ctx.error);
 	for (int i = 0; i < fit->n_models; i++)
-		predictions[i] = fit->models[i].trained.valid_proba;
+		predictions[i] = fit->models[i].proba;
 	ag_log(&fit->ctx, AG_LOG_NORMAL, "Weighing the models: WeightedEnsemble_L2 ...");
 	/* The models may have used up their time to the last: weighing them is worth some of what is kept for storing. */
 	if (fit->host->deadline_ns != INT64_MAX)
 		ctx.deadline_ns =
 			fit->ctx.deadline_ns + (fit->host->deadline_ns - fit->ctx.deadline_ns) / 3;
 	AG_TRY(ag_ensemble_select(&ctx, fit->metric, fit->label->problem, fit->label->n_classes,
-							  h->n_valid, h->target, h->class_of, NULL, fit->n_models, predictions,
+							  v->n_scored, v->target, v->class_of, NULL, fit->n_models, predictions,
 							  AG_ENSEMBLE_STEPS, weights, &fit->ensemble_value));
 	for (int i = 0; i < fit->n_models; i++)
 		fit->models[i].weight = weights[i];
@@ -37,7 +37,7 @@ ag_fit_ensemble(AgFit *fit)
 	fit->ensemble_seconds = ag_fit_seconds(began);
 	for (int i = 0; i < fit->n_models; i++)
 		if (weights[i] > 0.0)
-			ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.2f  %s", weights[i], fit->models[i].config->name);
+			ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.2f  %s", weights[i], fit->models[i].name);
 	if (isfinite(fit->ensemble_value))
 		ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.5g  %s",
 			   ag_metric_score(fit->metric, fit->ensemble_value), ag_metric_name(fit->metric));
@@ -63,5 +63,5 @@ ag_fit_best(const AgFit *fit, double *value)
 		*value = fit->ensemble_value;
 		return "WeightedEnsemble_L2";
 	}
-	return fit->models[best].config->name;
+	return fit->models[best].name;
 }

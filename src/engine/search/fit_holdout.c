@@ -77,7 +77,7 @@ class_quotas(AgFit *fit, int64_t n_valid, int64_t *quota)
 static AgStatus
 rows_draw(AgFit *fit, int n_groups, const int64_t *quota)
 {
-	AgHoldout *h = &fit->holdout;
+	AgSplit *split = &fit->validation.split;
 	const int32_t *class_of = fit->label->class_of;
 	uint64_t key = ag_key(fit->options->random_state, KEY_HOLDOUT);
 	int64_t *wanted, *left;
@@ -90,12 +90,14 @@ rows_draw(AgFit *fit, int n_groups, const int64_t *quota)
 	{
 		wanted[g] = quota[g];
 		left[g] = class_of != NULL ? fit->label->classes[g].n_rows : fit->n_rows;
-		h->n_valid += quota[g];
+		split->n_valid += quota[g];
 	}
-	h->n_train = fit->n_rows - h->n_valid;
-	AG_GO(ag_get(&fit->ctx, (size_t) h->n_train, sizeof *h->train_rows, &h->train_rows));
-	AG_GO(ag_get(&fit->ctx, (size_t) h->n_valid, sizeof *h->valid_rows, &h->valid_rows));
-	h->n_train = h->n_valid = 0;
+	split->n_train = fit->n_rows - split->n_valid;
+	AG_GO(
+		ag_get(&fit->ctx, (size_t) split->n_train, sizeof *split->train_rows, &split->train_rows));
+	AG_GO(
+		ag_get(&fit->ctx, (size_t) split->n_valid, sizeof *split->valid_rows, &split->valid_rows));
+	split->n_train = split->n_valid = 0;
 	for (int64_t r = 0; r < fit->n_rows; r++)
 	{
 		int g = class_of != NULL ? class_of[r] : 0;
@@ -104,10 +106,10 @@ rows_draw(AgFit *fit, int n_groups, const int64_t *quota)
 			(int64_t) ag_random_below(key, (uint64_t) r, (uint32_t) left[g]) < wanted[g])
 		{
 			wanted[g]--;
-			h->valid_rows[h->n_valid++] = (uint32_t) r;
+			split->valid_rows[split->n_valid++] = (uint32_t) r;
 		}
 		else
-			h->train_rows[h->n_train++] = (uint32_t) r;
+			split->train_rows[split->n_train++] = (uint32_t) r;
 		left[g]--;
 	}
 	status = AG_OK;
@@ -116,55 +118,35 @@ done:
 	return status;
 }
 
-/* The labels of the rows held out, in their order: what every score is computed from. */
-static AgStatus
-labels_gather(AgFit *fit)
-{
-	AgHoldout *h = &fit->holdout;
-	const AgLabel *label = fit->label;
-
-	if (h->n_valid == 0)
-		return AG_OK;
-	if (label->class_of != NULL)
-	{
-		AG_TRY(ag_get(&fit->ctx, (size_t) h->n_valid, sizeof *h->class_of, &h->class_of));
-		for (int64_t i = 0; i < h->n_valid; i++)
-			h->class_of[i] = label->class_of[h->valid_rows[i]];
-		return AG_OK;
-	}
-	AG_TRY(ag_get(&fit->ctx, (size_t) h->n_valid, sizeof *h->target, &h->target));
-	for (int64_t i = 0; i < h->n_valid; i++)
-		h->target[i] = label->target[h->valid_rows[i]];
-	return AG_OK;
-}
-
 AgStatus
-ag_fit_split(AgFit *fit)
+ag_fit_hold_out(AgFit *fit)
 {
-	AgHoldout *h = &fit->holdout;
+	AgValidation *v = &fit->validation;
 	bool asked = !isnan(fit->options->holdout_frac);
 	int n_groups = fit->label->class_of != NULL ? fit->label->n_classes : 1;
 	int64_t *quota, n_valid = 0;
 	AgStatus status;
 
-	h->fraction = asked ? fit->options->holdout_frac : ag_holdout_rule(fit->n_rows);
+	v->fraction = asked ? fit->options->holdout_frac : ag_holdout_rule(fit->n_rows);
 	if (asked || fit->n_rows >= AG_FIT_MIN_HOLDOUT_ROWS)
-		n_valid = (int64_t) ceil(h->fraction * (double) fit->n_rows);
+		n_valid = (int64_t) ceil(v->fraction * (double) fit->n_rows);
 	if (n_valid > fit->n_rows - 1)
 		n_valid = fit->n_rows - 1;
 	AG_TRY(ag_get_zeroed(&fit->ctx, (size_t) n_groups, sizeof *quota, &quota));
 	quota[0] = n_valid;
 	if (fit->label->class_of != NULL && n_valid > 0)
 		AG_GO(class_quotas(fit, n_valid, quota));
+	v->split.number = 1;
 	AG_GO(rows_draw(fit, n_groups, quota));
-	AG_GO(labels_gather(fit));
-	if (h->n_valid > 0)
+	v->n_scored = v->split.n_valid;
+	v->scored_rows = v->split.valid_rows;
+	if (v->n_scored > 0)
 		ag_log(&fit->ctx, AG_LOG_NORMAL,
 			   "%lld of %lld rows are held out to validate on (holdout_frac %.4g)",
-			   (long long) h->n_valid, (long long) fit->n_rows, h->fraction);
+			   (long long) v->n_scored, (long long) fit->n_rows, v->fraction);
 	else
 	{
-		h->fraction = 0.0;
+		v->fraction = 0.0;
 		ag_log(&fit->ctx, AG_LOG_NORMAL,
 			   "%lld rows are too few to hold any out: models have no validation score",
 			   (long long) fit->n_rows);

@@ -50,7 +50,12 @@ int64_t
 ag_fit_memory(const AgTable *table, const AgFitOptions *options, int n_threads)
 {
 	int64_t n = table->n_rows, training = 0, kept = 0, of_family[AG_FAMILY_LAST] = {0};
-	int n_classes = classes_at_most(table, options);
+	int n_classes = classes_at_most(table, options), n_folds = ag_folds_asked(options, n);
+	/* validation predictions, and the models themselves until they are stored */
+	double holdout =
+		isnan(options->holdout_frac) ? ag_holdout_rule(n > 0 ? n : 1) : options->holdout_frac;
+	int64_t n_scored = n_folds > 0 ? n : (int64_t) (holdout * (double) n);
+	int64_t n_children = n_folds > 0 ? (int64_t) n_folds * options->num_bag_sets : 1;
 	AgTrainData data;
 	AgBins bins;
 
@@ -73,21 +78,22 @@ ag_fit_memory(const AgTable *table, const AgFitOptions *options, int n_threads)
 									: AG_PROBLEM_REGRESSION;
 	data.n_classes = n_classes;
 	data.n_train = n;
-	data.n_valid = (int64_t) ((isnan(options->holdout_frac) ? ag_holdout_rule(n > 0 ? n : 1)
-															: options->holdout_frac) *
-							  (double) n);
+	data.n_valid = n_folds > 0 ? n / n_folds : n_scored;
 	for (int i = 0; i < options->n_models; i++)
 	{
 		AgFamilyId family = options->models[i].family->id;
 		int64_t one = ag_family_memory(&options->models[i], &data, n_threads);
 
 		of_family[family] = one > of_family[family] ? one : of_family[family];
-		kept += ag_family_kept(&options->models[i], &data) +
-				data.n_valid * (n_classes > 0 ? n_classes : 1) * 8;
+		/* one child may get as large as models get; all of them never do */
+		kept += (n_children + 3) / 4 * ag_family_kept(&options->models[i], &data) +
+				n_scored * (n_classes > 0 ? n_classes : 1) * 8;
 	}
 	ag_mem_free(table->mem, bins.features);
 	/* The forms of the rows that the families learn from stay for the next model. */
 	for (int i = 0; i < AG_FAMILY_LAST; i++)
 		training += of_family[i];
+	if (n_folds > 0)
+		kept += n * (12 + options->num_bag_sets); /* lists of rows, and folds */
 	return table->mem->used_bytes + n * ROW_SCRATCH + training + kept + (INT64_C(16) << 20);
 }

@@ -120,20 +120,51 @@ key_number(AgWriter *out, bool *first, const char *name, double value)
 	ag_json_number(out, value);
 }
 
+/* One number, or of a bag one a child. */
+static void
+rounds_write(AgWriter *out, bool *first, const char *name, const AgFitModel *model, bool kept)
+{
+	ag_json_key(out, first, name);
+	if (model->is_bag)
+		ag_json_raw(out, "[");
+	for (int c = 0; c < model->n_children; c++)
+	{
+		if (c > 0)
+			ag_json_raw(out, ", ");
+		ag_json_number(out, kept ? model->children[c].rounds : model->children[c].rounds_run);
+	}
+	if (model->is_bag)
+		ag_json_raw(out, "]");
+}
+
+/* What ended the children, where it was the same for all. */
+static const char *
+ended_by(const AgFitModel *model)
+{
+	const char *text = model->children[0].ended_by;
+
+	for (int c = 1; c < model->n_children && text != NULL; c++)
+		if (model->children[c].ended_by == NULL || strcmp(model->children[c].ended_by, text) != 0)
+			text = "various";
+	return text;
+}
+
 static void
 model_write(AgWriter *out, const AgFitModel *model)
 {
 	bool first = true;
 
 	ag_json_raw(out, "{");
-	key_text(out, &first, "name", model->config->name);
+	key_text(out, &first, "name", model->name);
 	key_text(out, &first, "family", model->config->family->key);
-	if (model->trained.rounds >= 0)
+	if (model->is_bag)
+		key_number(out, &first, "children", model->n_children);
+	if (model->children[0].rounds >= 0)
 	{
-		key_number(out, &first, "rounds", model->trained.rounds);
-		key_number(out, &first, "rounds_run", model->trained.rounds_run);
+		rounds_write(out, &first, "rounds", model, true);
+		rounds_write(out, &first, "rounds_run", model, false);
 	}
-	key_text(out, &first, "stopped_by", model->trained.ended_by);
+	key_text(out, &first, "stopped_by", ended_by(model));
 	key_text(out, &first, "device", "cpu");
 	ag_json_key(out, &first, "params");
 	params_write(out, model->config);
@@ -150,7 +181,10 @@ options_write(AgWriter *out, const AgFit *fit)
 	key_text(out, &first, "problem_type", ag_problem_name(fit->label->problem));
 	key_text(out, &first, "eval_metric", ag_metric_name(fit->metric));
 	key_number(out, &first, "time_limit", fit->promised_seconds);
-	key_number(out, &first, "holdout_frac", fit->holdout.fraction);
+	key_number(out, &first, "holdout_frac", fit->validation.fraction);
+	key_number(out, &first, "num_bag_folds", fit->validation.n_folds);
+	key_number(out, &first, "num_bag_sets",
+			   fit->validation.n_folds > 0 ? fit->validation.n_sets : 1);
 	ag_json_key(out, &first, "random_state");
 	{
 		char digits[24];
@@ -177,6 +211,13 @@ options_write(AgWriter *out, const AgFit *fit)
 	ag_json_raw(out, "]}");
 }
 
+/* A bag's children leave out one fold each; together they see all rows. */
+static int64_t
+rows_trained(const AgFit *fit)
+{
+	return fit->validation.n_folds > 0 ? fit->n_rows : fit->validation.split.n_train;
+}
+
 char *
 ag_fit_plan_json(AgFit *fit)
 {
@@ -192,8 +233,8 @@ ag_fit_plan_json(AgFit *fit)
 	{
 		bool first_row = true;
 
-		key_number(&out, &first_row, "train", (double) fit->holdout.n_train);
-		key_number(&out, &first_row, "validation", (double) fit->holdout.n_valid);
+		key_number(&out, &first_row, "train", (double) rows_trained(fit));
+		key_number(&out, &first_row, "validation", (double) fit->validation.n_scored);
 		key_number(&out, &first_row, "left_out", (double) fit->n_left_out);
 	}
 	ag_json_raw(&out, "}");
@@ -211,7 +252,7 @@ ag_fit_plan_json(AgFit *fit)
 	ag_json_raw(&out, "{");
 	for (int i = 0; i < fit->n_models; i++)
 		if (fit->has_ensemble && fit->models[i].weight > 0.0)
-			key_number(&out, &first_weight, fit->models[i].config->name, fit->models[i].weight);
+			key_number(&out, &first_weight, fit->models[i].name, fit->models[i].weight);
 	ag_json_raw(&out, "}}");
 	return ag_json_take(&out, &fit->arena);
 }

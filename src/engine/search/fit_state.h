@@ -12,24 +12,43 @@
 #define AG_FIT_MIN_HOLDOUT_ROWS 10  /* fewer rows are all trained on */
 #define AG_FIT_ROUNDS_UNWATCHED 100 /* rounds without validation rows, unless the user says */
 
-/* Which rows train and which validate; both ascend. */
-typedef struct AgHoldout
+#define AG_FIT_NO_FOLD 255 /* a row that is in every fold's training part */
+
+/* Which rows one model trains on and which stop it; both ascend. */
+typedef struct AgSplit
 {
-	double fraction; /* as asked or by the rule; 0: none held out */
+	int number; /* from 1 on; no two splits of a fit share one */
 	uint32_t *train_rows, *valid_rows;
 	int64_t n_train, n_valid;
-	/* the labels of valid_rows; one of the two */
+} AgSplit;
+
+/* How models are validated: on rows held out, or (bagging) each row by the models that were trained without it. */
+typedef struct AgValidation
+{
+	double fraction;     /* held out, as asked or by the rule; 0: none */
+	int n_folds, n_sets; /* 0: no bagging */
+	uint8_t *fold_of;    /* [n_sets][n_rows], or AG_FIT_NO_FOLD; NULL without bagging */
+	AgSplit split; /* the rows held out; or the one in work, whose lists have room for every row */
+	/* the rows that scores are of, ascending, and their labels: one of the two */
+	int64_t n_scored;
+	uint32_t *scored_rows; /* the split's valid_rows without bagging */
 	double *target;
 	int32_t *class_of;
-} AgHoldout;
+} AgValidation;
 
-/* One configuration that was fitted. */
+/* One configuration that was fitted: as one model, or as a bag of children, one a fold. */
 typedef struct AgFitModel
 {
 	const AgModelConfig *config;
-	AgTrained trained; /* valid_proba: NULL without validation rows */
-	double value;      /* of the eval metric, plain; NaN: unknown */
-	double fit_seconds, predict_seconds;
+	char name[80]; /* "GBM", "GBM_2_BAG_L1" */
+	bool is_bag;
+	int n_children;      /* trained; 1 unless it is a bag */
+	AgTrained *children; /* in the arena; their valid_proba is given back already */
+	double
+		*proba; /* [n_scored][width] validation predictions; NULL without validation rows; owned */
+	int64_t n_covered; /* scored rows that were predicted: fewer than all where time ran out */
+	double value;      /* of the eval metric on those, plain; NaN: unknown */
+	double fit_seconds, predict_seconds; /* predict: all its children, the scored rows */
 	int num_cpus;
 	double weight; /* in the ensemble */
 } AgFitModel;
@@ -50,7 +69,7 @@ typedef struct AgFit
 	AgFitRows rows;
 	double *sample; /* [n_sample][n_features] validation rows to time predictions on */
 	int64_t n_sample;
-	AgHoldout holdout;
+	AgValidation validation;
 	AgMetric metric, stop_metric;
 	int64_t n_rows, n_left_out;
 	double promised_seconds; /* from the start of the call to the deadline; INFINITY: none */
@@ -73,9 +92,29 @@ AgStatus ag_fit_time_error(const AgFit *fit, AgError *err);
 
 /* fit_holdout.c. Needs the label; logs the split. */
 double ag_holdout_rule(int64_t n_rows);
+AgStatus ag_fit_hold_out(AgFit *fit);
+/* fit_folds.c: deals the rows to folds, as the options ask; then, or else by ag_fit_hold_out, who validates is known. */
+int ag_folds_rule(int64_t n_rows);
+/* The folds that a fit of so many rows asks for; 0: no bagging. */
+int ag_folds_asked(const AgFitOptions *options, int64_t n_rows);
 AgStatus ag_fit_split(AgFit *fit);
+/* The split of one fold (0..) of a set (0..), into validation.split. */
+void ag_fit_split_fold(AgFit *fit, int set, int fold);
+void ag_validation_free(const AgContext *ctx, AgValidation *validation);
+/* The labels of scored_rows, gathered. */
+AgStatus ag_fit_gather_labels(AgFit *fit);
 /* fit_models.c */
 AgStatus ag_fit_models(AgFit *fit);
+/* fit_model.c. Some rows' features, to time predictions on: the table may be gone by then. */
+AgStatus ag_fit_take_sample(AgFit *fit);
+/* What is known of a model before it is fitted: its name. */
+void ag_fit_model_begin(AgFit *fit, const AgModelConfig *config, AgFitModel *model);
+/*
+ * From its rows to its score. last: nobody needs the table's columns afterwards. AG_ERR_TIME when not even one child was done in
+ * time; with fewer of them than planned, fewer rows are covered. model is to be freed whatever the status.
+ */
+AgStatus ag_fit_model(AgFit *fit, AgContext *ctx, bool last, AgFitModel *model);
+void ag_fit_model_free(AgFit *fit, AgFitModel *model);
 /* fit_ensemble.c */
 AgStatus ag_fit_ensemble(AgFit *fit);
 /* fit_report.c: everything to the sink. */

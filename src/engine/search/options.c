@@ -274,6 +274,49 @@ parse_holdout_frac(OptionParser *p, const AgOptionNode *node)
 }
 
 static AgStatus
+parse_num_bag_folds(OptionParser *p, const AgOptionNode *node)
+{
+	int64_t value;
+
+	if (!ag_option_integer(node, 0, AG_MAX_BAG_FOLDS, &value) || value == 1)
+		return ag_option_reject(node, "0 or an integer from 2 to 100", p->err);
+	p->out->num_bag_folds = (int) value;
+	return AG_OK;
+}
+
+static AgStatus
+parse_num_bag_sets(OptionParser *p, const AgOptionNode *node)
+{
+	int64_t value;
+
+	if (!ag_option_integer(node, 1, AG_MAX_BAG_SETS, &value))
+		return ag_option_reject(node, "an integer from 1 to 20", p->err);
+	p->out->num_bag_sets = (int) value;
+	return AG_OK;
+}
+
+static AgStatus
+bool_parse(OptionParser *p, const AgOptionNode *node, bool *value)
+{
+	if (node->type != AG_JSON_BOOL)
+		return ag_option_reject(node, "true or false", p->err);
+	*value = strcmp(node->text, "true") == 0;
+	return AG_OK;
+}
+
+static AgStatus
+parse_auto_stack(OptionParser *p, const AgOptionNode *node)
+{
+	return bool_parse(p, node, &p->out->auto_stack);
+}
+
+static AgStatus
+parse_ag_args_ensemble(OptionParser *p, const AgOptionNode *node)
+{
+	return ag_ensemble_args_parse(node, p->out, p->err);
+}
+
+static AgStatus
 parse_positive_class(OptionParser *p, const AgOptionNode *node)
 {
 	if (node->type == AG_JSON_OBJECT || node->type == AG_JSON_ARRAY)
@@ -342,11 +385,15 @@ static const struct
 	{"eval_metric", parse_eval_metric},
 	{"hyperparameters", parse_hyperparameters},
 	{"ag_args_fit", parse_ag_args_fit},
+	{"ag_args_ensemble", parse_ag_args_ensemble},
 	{"included_model_types", parse_included},
 	{"excluded_model_types", parse_excluded},
 	{"num_gpus", parse_num_gpus},
 	{"num_cpus", parse_num_cpus},
 	{"memory_limit", parse_memory_limit},
+	{"num_bag_folds", parse_num_bag_folds},
+	{"num_bag_sets", parse_num_bag_sets},
+	{"auto_stack", parse_auto_stack},
 	{"holdout_frac", parse_holdout_frac},
 	{"positive_class", parse_positive_class},
 	{"ignored_columns", parse_ignored_columns},
@@ -414,6 +461,20 @@ metric_check(OptionParser *p)
 	return ag_options_check_metric(p->out->eval_metric, p->out->problem, p->err);
 }
 
+/* What asks for more of a bag asks for a bag. */
+static AgStatus
+bagging_check(OptionParser *p)
+{
+	AgFitOptions *out = p->out;
+
+	if (out->num_bag_sets <= 1 || out->num_bag_folds > 0 ||
+		(out->auto_stack && out->num_bag_folds < 0))
+		return AG_OK;
+	ag_error_set(p->err, AG_ERR_OPTION, "option \"num_bag_sets\" needs \"num_bag_folds\"");
+	ag_error_hint(p->err, "Set \"num_bag_folds\" to 8, for example, or \"auto_stack\" to true.");
+	return AG_ERR_OPTION;
+}
+
 AgStatus
 ag_options_check_metric(AgMetric metric, AgProblem problem, AgError *err)
 {
@@ -449,6 +510,8 @@ ag_options_parse(AgMem *mem, const AgOptionEntry *entries, int n_entries, AgFitO
 	p.out->time_limit = (double) NAN;
 	p.out->holdout_frac = (double) NAN;
 	p.out->memory_limit_gb = (double) NAN;
+	p.out->num_bag_folds = -1;
+	p.out->num_bag_sets = 1;
 	p.out->total.num_gpus = -1.0;
 	p.out->total.num_cpus = -1;
 	p.out->verbosity = 2;
@@ -458,6 +521,7 @@ ag_options_parse(AgMem *mem, const AgOptionEntry *entries, int n_entries, AgFitO
 	for (const AgOptionNode *node = root->first; node != NULL; node = node->next)
 		AG_GO(option_parse(&p, node));
 	AG_GO(metric_check(&p));
+	AG_GO(bagging_check(&p));
 	AG_GO(ag_models_parse(p.hyperparameters, p.included, p.excluded, &p.args, p.out, err));
 	*options = p.out;
 done:

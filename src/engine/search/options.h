@@ -38,6 +38,8 @@ typedef struct AgOptionEntry
 
 #define AG_MAX_OPTION_ENTRIES 100000
 #define AG_MAX_MODELS 200 /* configurations in hyperparameters */
+#define AG_MAX_BAG_FOLDS 100
+#define AG_MAX_BAG_SETS 20
 
 /* A row of the table (and of ag_options()). */
 typedef struct AgOptionSpec
@@ -81,6 +83,9 @@ typedef struct AgFitOptions
 	int verbosity;        /* 0..4 */
 	uint64_t random_state;
 	double holdout_frac;    /* NAN: the rule */
+	int num_bag_folds;      /* 0: none; -1: not given */
+	int num_bag_sets;       /* 1.. */
+	bool auto_stack;        /* folds by the number of rows */
 	double memory_limit_gb; /* NAN: not given */
 	AgResourcesAsked total; /* num_cpus, num_gpus of the whole fit */
 	char *positive_class;   /* NULL: the rule */

@@ -148,6 +148,19 @@ fit_args_offer(AgNearest *nearest)
 		ag_nearest_offer(nearest, other_args[i].name);
 }
 
+/* An argument of that label that nobody knows; nearest: the ones there are, offered. */
+static AgStatus
+argument_unknown(const AgOptionNode *node, const AgNearest *nearest, AgError *err)
+{
+	char label[AG_MAX_OPTION_PATH + 1];
+
+	ag_option_label(node, label, sizeof label);
+	ag_error_set(err, AG_ERR_OPTION, "unrecognized argument \"%s\"", label);
+	if (ag_nearest_name(nearest) != NULL)
+		ag_error_hint(err, "Did you mean \"%s\"?", ag_nearest_name(nearest));
+	return AG_ERR_OPTION;
+}
+
 AgStatus
 ag_fit_args_parse(const AgOptionNode *node, AgFitArgs *args, AgError *err)
 {
@@ -165,16 +178,79 @@ ag_fit_args_parse(const AgOptionNode *node, AgFitArgs *args, AgError *err)
 		if (!known)
 		{
 			AgNearest nearest;
-			char label[AG_MAX_OPTION_PATH + 1];
 
-			ag_option_label(child, label, sizeof label);
-			ag_error_set(err, AG_ERR_OPTION, "unrecognized argument \"%s\"", label);
 			ag_nearest_init(&nearest, name);
 			fit_args_offer(&nearest);
-			if (ag_nearest_name(&nearest) != NULL)
-				ag_error_hint(err, "Did you mean \"%s\"?", ag_nearest_name(&nearest));
-			return AG_ERR_OPTION;
+			return argument_unknown(child, &nearest, err);
 		}
+	}
+	return AG_OK;
+}
+
+/* Keys of ag_args_ensemble that are known and not offered, with the value that asks for nothing. */
+static const struct
+{
+	const char *name;
+	const char *off;
+} other_ensemble_args[] = {
+	{"use_orig_features", "true"}, {"save_bag_folds", "true"},         {"use_child_oof", "false"},
+	{"max_base_models", NULL},     {"max_base_models_per_type", NULL}, {"refit_folds", "false"},
+	{"model_random_seed", NULL},   {"vary_seed_across_folds", "true"}, {"random_state", NULL},
+};
+
+static AgStatus
+ensemble_arg_parse(const AgOptionNode *node, AgFitOptions *options, bool *known, AgError *err)
+{
+	*known = true;
+	if (node->type == AG_JSON_NULL)
+		return AG_OK;
+	if (strcmp(node->key, "fold_fitting_strategy") == 0)
+	{
+		if (node->type != AG_JSON_STRING)
+			return ag_option_reject(node, "\"auto\" or \"sequential_local\"", err);
+		if (strcmp(node->text, "auto") == 0 || strcmp(node->text, "sequential_local") == 0)
+			return AG_OK;
+		if (strncmp(node->text, "parallel_", 9) == 0)
+			return ag_option_unsupported("fold_fitting_strategy", node->text, err);
+		return ag_option_reject(node, "\"auto\" or \"sequential_local\"", err);
+	}
+	if (strcmp(node->key, "num_folds_parallel") == 0)
+	{
+		if (ag_option_is_off(node, "auto 1"))
+			return AG_OK;
+		return ag_option_unsupported("argument of \"ag_args_ensemble\"", node->key, err);
+	}
+	for (size_t i = 0; i < sizeof other_ensemble_args / sizeof other_ensemble_args[0]; i++)
+		if (strcmp(node->key, other_ensemble_args[i].name) == 0)
+		{
+			if (ag_option_is_off(node, other_ensemble_args[i].off))
+				return AG_OK;
+			return ag_option_unsupported("argument of \"ag_args_ensemble\"", node->key, err);
+		}
+	*known = false;
+	return AG_OK;
+}
+
+AgStatus
+ag_ensemble_args_parse(const AgOptionNode *node, AgFitOptions *options, AgError *err)
+{
+	if (node->type != AG_JSON_OBJECT)
+		return ag_option_reject(node, "an object such as {\"fold_fitting_strategy\": \"auto\"}",
+								err);
+	for (const AgOptionNode *child = node->first; child != NULL; child = child->next)
+	{
+		AgNearest nearest;
+		bool known;
+
+		AG_TRY(ensemble_arg_parse(child, options, &known, err));
+		if (known)
+			continue;
+		ag_nearest_init(&nearest, child->key);
+		ag_nearest_offer(&nearest, "fold_fitting_strategy");
+		ag_nearest_offer(&nearest, "num_folds_parallel");
+		for (size_t i = 0; i < sizeof other_ensemble_args / sizeof other_ensemble_args[0]; i++)
+			ag_nearest_offer(&nearest, other_ensemble_args[i].name);
+		return argument_unknown(child, &nearest, err);
 	}
 	return AG_OK;
 }

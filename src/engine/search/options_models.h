@@ -21,6 +21,8 @@ AgStatus ag_fit_args_parse(const AgOptionNode *node, AgFitArgs *args, AgError *e
 /* One argument by its name; *known says whether there is one of that name. */
 AgStatus ag_fit_arg_parse(const AgOptionNode *node, const char *name, AgFitArgs *args, bool *known,
 						  AgError *err);
+/* Reads an ag_args_ensemble object into the options. */
+AgStatus ag_ensemble_args_parse(const AgOptionNode *node, AgFitOptions *options, AgError *err);
 /* AG_ERR_UNSUPPORTED: <what> "<name>" is not supported yet. */
 AgStatus ag_option_unsupported(const char *what, const char *name, AgError *err);
 /* "auto" or a number; shared with the options num_gpus and num_cpus. */

@@ -33,7 +33,7 @@ static const AgOptionSpec specs[] = {
 	 "Models to fit: {\"GBM\": {parameters} or [{...}, {...}], \"AG_ARGS_FIT\": {...}}"},
 	{"ag_args_fit", "object", "num_gpus, num_cpus, max_time_limit, early_stop, use_fp16", "{}",
 	 true, "Arguments of every model's fit; a model's own ag_args_fit wins over it"},
-	{"ag_args_ensemble", "object", "fold_fitting_strategy, num_folds_parallel, ...", "{}", false,
+	{"ag_args_ensemble", "object", "fold_fitting_strategy, num_folds_parallel", "{}", true,
 	 "How the folds of a bagged model are fitted"},
 	{"included_model_types", "text or array of text", "model families", "null", true,
 	 "Families to fit of those in hyperparameters; null: all"},
@@ -53,12 +53,14 @@ static const AgOptionSpec specs[] = {
 	 "GB for this fit; can lower ag_pg.memory_limit, not raise it"},
 
 	/* bagging and stacking */
-	{"num_bag_folds", "integer", "0, or at least 2", "0", false,
-	 "Folds of a bagged model; 0: none"},
-	{"num_bag_sets", "integer", "at least 1", "1", false, "Repeats of the folds"},
+	{"num_bag_folds", "integer", "0, or 2 to 100", "0", true,
+	 "Folds of a bagged model: so many models, each trained without one fold and scored on it; 0: "
+	 "none"},
+	{"num_bag_sets", "integer", "1 to 20", "1", true,
+	 "Repeats of the folds, each with the rows dealt anew; as far as time allows"},
 	{"num_stack_levels", "integer", "at least 0", "0", false, "Levels of stacking"},
-	{"auto_stack", "boolean", "true or false", "false", false,
-	 "Choose folds and stack levels by the number of rows"},
+	{"auto_stack", "boolean", "true or false", "false", true,
+	 "Choose num_bag_folds by the number of rows: 8, or 5 to 7 for less than 80"},
 	{"dynamic_stacking", "boolean or text", "true, false or auto", "false", false,
 	 "Try on a part of the rows whether stacking overfits"},
 

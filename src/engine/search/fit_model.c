@@ -1,0 +1,400 @@
+/*
+ * fit_model.c - one configuration from its rows to its score: as one model, or as a bag of one a fold.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/rng.h"
+#include "engine/base/threads.h"
+#include "engine/model/model.h"
+#include "engine/search/fit_state.h"
+
+#define TIMED_ROWS 512 /* rows that prediction is timed on */
+
+static double
+megabytes(int64_t n_bytes)
+{
+	return (double) n_bytes / 1e6;
+}
+
+static int
+width_of(const AgFit *fit)
+{
+	return fit->label->n_classes > 0 ? fit->label->n_classes : 1;
+}
+
+AgStatus
+ag_fit_take_sample(AgFit *fit)
+{
+	const AgValidation *v = &fit->validation;
+	int64_t n = v->n_scored < TIMED_ROWS ? v->n_scored : TIMED_ROWS;
+	int n_features = fit->pipeline->n_features;
+	double *column;
+
+	if (n == 0)
+		return AG_OK;
+	AG_TRY(ag_get(&fit->ctx, (size_t) n, (size_t) n_features * sizeof *fit->sample, &fit->sample));
+	AG_TRY(ag_get(&fit->ctx, (size_t) n, sizeof *column, &column));
+	for (int f = 0; f < n_features; f++)
+	{
+		ag_pipeline_feature(fit->pipeline, fit->table, f, v->scored_rows, n, column);
+		for (int64_t i = 0; i < n; i++)
+			fit->sample[i * n_features + f] = column[i];
+	}
+	ag_mem_free(fit->ctx.mem, column);
+	fit->n_sample = n;
+	return AG_OK;
+}
+
+/* --- scores */
+
+static AgStatus
+metric_value(AgFit *fit, const AgContext *ctx, int64_t n, const double *target,
+			 const int32_t *class_of, const double *proba, double *value)
+{
+	if (class_of != NULL)
+		return ag_metric_classes(ctx, fit->metric, n, fit->label->n_classes, class_of, proba, 0.5,
+								 NULL, value);
+	return ag_metric_regression(ctx, fit->metric, n, target, proba, NULL, value);
+}
+
+/* Of a bag with folds missing: scored on the rows that some child predicted, which are moved together. */
+static AgStatus
+score_some(AgFit *fit, const AgContext *ctx, const uint8_t *n_predictions, AgFitModel *model)
+{
+	const AgValidation *v = &fit->validation;
+	size_t n = (size_t) model->n_covered, width = (size_t) width_of(fit);
+	double *target = NULL;
+	int32_t *class_of = NULL;
+	int64_t at = 0;
+	AgStatus status;
+
+	if (v->class_of != NULL)
+		AG_GO(ag_get(ctx, n, sizeof *class_of, &class_of));
+	else
+		AG_GO(ag_get(ctx, n, sizeof *target, &target));
+	for (int64_t i = 0; i < v->n_scored; i++)
+	{
+		if (n_predictions[i] == 0)
+			continue;
+		if (class_of != NULL)
+			class_of[at] = v->class_of[i];
+		else
+			target[at] = v->target[i];
+		memmove(model->proba + (size_t) at * width, model->proba + (size_t) i * width,
+				width * sizeof(double));
+		at++;
+	}
+	AG_GO(metric_value(fit, ctx, at, target, class_of, model->proba, &model->value));
+done:
+	ag_mem_free(ctx->mem, target);
+	ag_mem_free(ctx->mem, class_of);
+	return status;
+}
+
+/* Seconds that predicting the scored rows takes on one CPU, extrapolated from some of them and one child. */
+static AgStatus
+predict_time(AgFit *fit, const AgContext *ctx, AgFitModel *model)
+{
+	const AgTrained *trained = &model->children[0];
+	AgModel loaded;
+	double *out = NULL;
+	void *scratch = NULL;
+	int64_t began, n = 0;
+	AgStatus status;
+
+	model->predict_seconds = 0.0;
+	if (fit->n_sample == 0)
+		return AG_OK;
+	AG_TRY(ag_model_read(ctx, trained->image, trained->n_image, &loaded));
+	AG_GO(ag_get(ctx, ag_model_n_out(&loaded), sizeof *out, &out));
+	AG_GO(ag_get(ctx, ag_model_scratch_bytes(&loaded), 1, &scratch));
+	began = ag_clock_ns();
+	while (n < fit->n_sample && ag_clock_ns() - began < 100000000) /* 0.1 s is enough to know */
+	{
+		ag_model_run(&loaded, fit->sample + n * fit->pipeline->n_features, scratch, out);
+		n++;
+	}
+	model->predict_seconds =
+		ag_fit_seconds(began) / (double) n * (double) fit->validation.n_scored * model->n_children;
+done:
+	ag_mem_free(ctx->mem, out);
+	ag_mem_free(ctx->mem, scratch);
+	ag_model_free(&loaded);
+	return status;
+}
+
+/* --- training */
+
+static void
+train_data_set(const AgFit *fit, AgTrainData *data)
+{
+	const AgSplit *split = &fit->validation.split;
+
+	memset(data, 0, sizeof *data);
+	data->problem = fit->label->problem;
+	data->n_classes = fit->label->n_classes;
+	data->target = fit->label->target;
+	data->class_of = fit->label->class_of;
+	data->train_rows = split->train_rows;
+	data->n_train = split->n_train;
+	data->valid_rows = split->valid_rows;
+	data->n_valid = split->n_valid;
+	data->stop_metric = fit->stop_metric;
+}
+
+/* The pool of the fit, or a smaller one for a model that wants fewer CPUs. */
+static AgStatus
+pool_for(AgFit *fit, const AgModelConfig *config, struct AgPool **own, AgContext *ctx)
+{
+	int have = ag_pool_size(fit->ctx.pool);
+
+	*own = NULL;
+	if (config->asked.num_cpus >= 1 && config->asked.num_cpus < have)
+	{
+		AG_TRY(ag_pool_create(fit->ctx.mem, config->asked.num_cpus, own, ctx->error));
+		ctx->pool = *own;
+	}
+	return AG_OK;
+}
+
+/* Trains on the split in work. The first split's seed is the fit's own. */
+static AgStatus
+child_fit(AgFit *fit, const AgContext *ctx, AgFitModel *model, bool last)
+{
+	const AgSplit *split = &fit->validation.split;
+	AgTrained *child = &model->children[model->n_children];
+	AgTraining training;
+	AgTrainData data;
+	int64_t n_values = split->n_valid * width_of(fit);
+
+	memset(&training, 0, sizeof training);
+	training.config = model->config;
+	training.seed = split->number == 1
+						? fit->options->random_state
+						: ag_key(fit->options->random_state, (uint64_t) split->number);
+	training.split = split->number;
+	training.last = last;
+	/* A booster that no validation rows watch stops after a modest number of rounds. */
+	if (split->n_valid == 0)
+		training.max_rounds = AG_FIT_ROUNDS_UNWATCHED;
+	train_data_set(fit, &data);
+	AG_TRY(ag_family_train(ctx, &fit->rows, &training, &data, child));
+	model->n_children++;
+	for (int64_t i = 0; child->valid_proba != NULL && i < n_values; i++)
+		if (!isfinite(child->valid_proba[i]))
+			return ag_error_set(ctx->error, AG_ERR_DATA,
+								"its predictions of the validation rows are not finite");
+	return AG_OK;
+}
+
+static AgStatus
+single_fit(AgFit *fit, const AgContext *ctx, bool last, AgFitModel *model)
+{
+	const AgValidation *v = &fit->validation;
+
+	AG_TRY(child_fit(fit, ctx, model, last));
+	model->proba = model->children[0].valid_proba;
+	model->children[0].valid_proba = NULL;
+	if (model->proba == NULL)
+		return AG_OK;
+	model->n_covered = v->n_scored;
+	return metric_value(fit, ctx, v->n_scored, v->target, v->class_of, model->proba, &model->value);
+}
+
+/* --- bags */
+
+/* The child's predictions of its fold, added to those of the children before. */
+static void
+child_add(AgFit *fit, AgFitModel *model, int fold, const uint8_t *fold_of, uint8_t *n_predictions)
+{
+	const AgValidation *v = &fit->validation;
+	AgTrained *child = &model->children[model->n_children - 1];
+	const double *from = child->valid_proba;
+	int width = width_of(fit);
+
+	for (int64_t i = 0; i < v->n_scored; i++)
+	{
+		if (fold_of[v->scored_rows[i]] != fold)
+			continue;
+		for (int k = 0; k < width; k++)
+			model->proba[i * width + k] += from[k];
+		from += width;
+		model->n_covered += n_predictions[i] == 0;
+		n_predictions[i]++;
+	}
+	ag_mem_free(fit->ctx.mem, child->valid_proba);
+	child->valid_proba = NULL;
+}
+
+/*
+ * An equal part of what is left for each fold that is still to be fitted; twice that for the first, which also makes what
+ * all share.
+ */
+static int64_t
+fold_deadline(int64_t deadline, int fold, int n_folds)
+{
+	int64_t now = ag_clock_ns();
+	int left = n_folds - fold;
+
+	if (deadline == INT64_MAX || left == 1)
+		return deadline;
+	if (fold == 0)
+		return now + (deadline - now) / (left + 1) * 2;
+	return now + (deadline - now) / left;
+}
+
+/* Is it foreseeable, for a family that can't do with less time, that the set won't be done? */
+static bool
+is_hopeless(const AgFit *fit, const AgContext *ctx, const AgFitModel *model, int64_t began,
+			int n_done)
+{
+	int left = fit->validation.n_folds - n_done;
+
+	return ctx->deadline_ns != INT64_MAX && !model->config->family->stops_early &&
+		   fit->n_models > 0 &&
+		   ag_fit_seconds(began) / n_done * left > -ag_fit_seconds(ctx->deadline_ns);
+}
+
+/* One set of folds. AG_ERR_TIME when it wasn't done in time; the children that were are kept. */
+static AgStatus
+set_fit(AgFit *fit, AgContext *ctx, int set, bool last, AgFitModel *model, uint8_t *n_predictions)
+{
+	const AgValidation *v = &fit->validation;
+	const uint8_t *fold_of = v->fold_of + (int64_t) set * fit->n_rows;
+	/* forms that are shared are made by the first child; else the table is read again for each */
+	bool once = ag_family_shares_rows(model->config, model->config);
+	int64_t deadline = ctx->deadline_ns, began = ag_clock_ns();
+	const char *phase = fit->phase;
+	char text[192];
+	AgStatus status = AG_OK;
+
+	for (int fold = 0; fold < v->n_folds && status == AG_OK; fold++)
+	{
+		bool is_final = fold == v->n_folds - 1 && set == v->n_sets - 1;
+
+		AG_TRY(ag_check_cancel(ctx));
+		if (ag_out_of_time(ctx) || (fold > 0 && is_hopeless(fit, ctx, model, began, fold)))
+			return AG_ERR_TIME;
+		ag_fit_split_fold(fit, set, fold);
+		snprintf(text, sizeof text, "%s, fold %d of %d", phase != NULL ? phase : "fitting",
+				 set * v->n_folds + fold + 1, v->n_sets * v->n_folds);
+		fit->phase = text;
+		ctx->deadline_ns = fold_deadline(deadline, fold, v->n_folds);
+		status = child_fit(fit, ctx, model, last && (once || is_final));
+		ctx->deadline_ns = deadline;
+		fit->phase = phase;
+		if (status == AG_OK)
+			child_add(fit, model, fold, fold_of, n_predictions);
+	}
+	return status;
+}
+
+static AgStatus
+bag_fit(AgFit *fit, AgContext *ctx, bool last, AgFitModel *model)
+{
+	const AgValidation *v = &fit->validation;
+	int width = width_of(fit);
+	int64_t began = ag_clock_ns();
+	uint8_t *n_predictions = NULL;
+	AgStatus status;
+
+	AG_GO(ag_get_zeroed(ctx, (size_t) v->n_scored, (size_t) width * sizeof(double), &model->proba));
+	AG_GO(ag_get_zeroed(ctx, (size_t) v->n_scored, 1, &n_predictions));
+	for (int set = 0; set < v->n_sets; set++)
+	{
+		/* another set only if the time of this one is left once more */
+		if (set > 0 && ctx->deadline_ns != INT64_MAX &&
+			ag_fit_seconds(began) / set > -ag_fit_seconds(ctx->deadline_ns))
+			break;
+		status = set_fit(fit, ctx, set, last, model, n_predictions);
+		if (status == AG_ERR_TIME && model->n_children > 0)
+			break;
+		if (status != AG_OK)
+			goto done;
+	}
+	for (int64_t i = 0; i < v->n_scored; i++)
+		for (int k = 0; k < width && n_predictions[i] > 1; k++)
+			model->proba[i * width + k] /= n_predictions[i];
+	if (model->n_covered == v->n_scored)
+		status = metric_value(fit, ctx, v->n_scored, v->target, v->class_of, model->proba,
+							  &model->value);
+	else
+		status = score_some(fit, ctx, n_predictions, model);
+done:
+	ag_mem_free(ctx->mem, n_predictions);
+	return status;
+}
+
+/* --- a model */
+
+static void
+model_name(const AgFit *fit, AgFitModel *model)
+{
+	model->is_bag = fit->validation.n_folds > 0;
+	snprintf(model->name, sizeof model->name, "%s%s", model->config->name,
+			 model->is_bag ? "_BAG_L1" : "");
+}
+
+void
+ag_fit_model_begin(AgFit *fit, const AgModelConfig *config, AgFitModel *model)
+{
+	memset(model, 0, sizeof *model);
+	model->config = config;
+	model->value = (double) NAN;
+	model_name(fit, model);
+}
+
+static void
+resources_tell(AgFit *fit, const AgContext *ctx, const AgFitModel *model)
+{
+	ag_log(&fit->ctx, AG_LOG_RESOURCES, "Fitting %s with 'num_gpus': 0, 'num_cpus': %d",
+		   model->name, model->num_cpus);
+	if (model->is_bag)
+		ag_log(&fit->ctx, AG_LOG_RESOURCES,
+			   "Folding resources per job {'num_gpus': 0, 'num_cpus': %d}", model->num_cpus);
+	ag_log(&fit->ctx, AG_LOG_RESOURCES, "  memory: %.1f MB in use, limit %.1f MB",
+		   megabytes(ctx->mem->used_bytes), megabytes(ctx->mem->limit_bytes));
+	if (fit->options->verbosity >= AG_LOG_TRACE)
+	{
+		const char *text = ag_fit_params_json(fit, model->config);
+
+		ag_log(&fit->ctx, AG_LOG_TRACE, "  parameters: %s", text != NULL ? text : "?");
+	}
+}
+
+AgStatus
+ag_fit_model(AgFit *fit, AgContext *ctx, bool last, AgFitModel *model)
+{
+	const AgValidation *v = &fit->validation;
+	size_t n_children = model->is_bag ? (size_t) (v->n_folds * v->n_sets) : 1;
+	struct AgPool *pool = NULL;
+	int64_t began = ag_clock_ns();
+	AgStatus status;
+
+	model->children = ag_arena_alloc(&fit->arena, n_children, sizeof *model->children);
+	if (model->children == NULL)
+		return ag_mem_error(ctx->mem, n_children * sizeof *model->children, ctx->error);
+	AG_GO(pool_for(fit, model->config, &pool, ctx));
+	model->num_cpus = ag_pool_size(ctx->pool);
+	resources_tell(fit, ctx, model);
+	status = model->is_bag ? bag_fit(fit, ctx, last, model) : single_fit(fit, ctx, last, model);
+	if (status != AG_OK)
+		goto done;
+	model->fit_seconds = ag_fit_seconds(began);
+	AG_GO(predict_time(fit, ctx, model));
+done:
+	ag_pool_free(pool);
+	return status;
+}
+
+void
+ag_fit_model_free(AgFit *fit, AgFitModel *model)
+{
+	for (int i = 0; i < model->n_children; i++)
+		ag_trained_free(&fit->ctx, &model->children[i]);
+	ag_mem_free(fit->ctx.mem, model->proba);
+	model->proba = NULL;
+	model->n_children = 0;
+}
