@@ -1,0 +1,560 @@
+/* bag.c - bags: how rows are dealt to folds, out-of-fold scores, names, sets, few rows, little time. */
+#include "unit/fit_cases.h"
+
+#define N_FOLDS 3
+
+static const AgOptionEntry bagged[] = {
+	{"/hyperparameters", AG_JSON_OBJECT, "3"},
+	{"/hyperparameters/GBM", AG_JSON_OBJECT, "1"},
+	{"/hyperparameters/GBM/num_boost_round", AG_JSON_NUMBER, "30"},
+	{"/hyperparameters/LR", AG_JSON_OBJECT, "0"},
+	{"/hyperparameters/KNN", AG_JSON_OBJECT, "0"},
+	{"/num_bag_folds", AG_JSON_NUMBER, "3"},
+	{"/num_bag_sets", AG_JSON_NUMBER, "1"},
+	{"/eval_metric", AG_JSON_NULL, ""},
+};
+#define N_BAGGED ((int) (sizeof bagged / sizeof bagged[0]))
+
+/* --- folds */
+
+/* A fit that knows no more than labels: enough to deal rows. */
+typedef struct Dealt
+{
+	AgLabel label;
+	AgClass classes[4];
+	AgFitOptions options;
+	AgFit fit;
+	AgError err;
+	char log[1024];
+} Dealt;
+
+static void
+dealt_log(void *host, AgLogLevel level, const char *text, const char *hint)
+{
+	Dealt *d = host;
+	size_t at = strlen(d->log);
+
+	(void) level;
+	(void) hint;
+	snprintf(d->log + at, sizeof d->log - at, "%s\n", text);
+}
+
+static void
+deal(Dealt *d, AgMem *mem, int n, int n_classes, int32_t *class_of, int folds, int sets,
+	 uint64_t seed)
+{
+	memset(d, 0, sizeof *d);
+	ag_error_init(&d->err);
+	for (int c = 0; c < n_classes; c++)
+		d->classes[c].name = "c";
+	for (int r = 0; r < n && n_classes > 0; r++)
+		d->classes[class_of[r]].n_rows++;
+	d->label.problem = n_classes == 0   ? AG_PROBLEM_REGRESSION
+					   : n_classes == 2 ? AG_PROBLEM_BINARY
+										: AG_PROBLEM_MULTICLASS;
+	d->label.n_classes = n_classes;
+	d->label.classes = d->classes;
+	d->label.class_of = n_classes > 0 ? class_of : NULL;
+	d->label.target = calloc((size_t) n + 1, sizeof(double));
+	d->label.n_rows = n;
+	d->options.holdout_frac = (double) NAN;
+	d->options.num_bag_folds = folds;
+	d->options.num_bag_sets = sets;
+	d->options.random_state = seed;
+	d->fit.ctx.mem = mem;
+	d->fit.ctx.error = &d->err;
+	d->fit.ctx.log = dealt_log;
+	d->fit.ctx.host = d;
+	d->fit.options = &d->options;
+	d->fit.label = &d->label;
+	d->fit.n_rows = n;
+	AG_REQUIRE(ag_fit_split(&d->fit) == AG_OK);
+}
+
+static void
+deal_free(Dealt *d)
+{
+	ag_validation_free(&d->fit.ctx, &d->fit.validation);
+	free(d->label.target);
+}
+
+/* Every row in one fold of each set, classes and sizes even, training parts complete, and the lists say the same. */
+static void
+folds_even(AgMem *mem)
+{
+	for (int seed = 0; seed < 30; seed++)
+	{
+		int32_t class_of[400];
+		int n = 60 + 11 * seed, folds = 2 + seed % 7, sets = 1 + seed % 2;
+		Dealt d;
+		const AgValidation *v = &d.fit.validation;
+
+		/* class 3 has one row, class 2 two or more, fewer than folds at times */
+		for (int r = 0; r < n; r++)
+			class_of[r] = r == 7 ? 3 : r % 29 == 3 ? 2 : r % 5 == 0 ? 1 : 0;
+		deal(&d, mem, n, 4, class_of, folds, sets, (uint64_t) seed);
+		AG_CHECK_EQ(v->n_folds, folds);
+		AG_CHECK_EQ(v->n_scored, n - 1);
+		for (int set = 0; set < sets; set++)
+		{
+			const uint8_t *fold_of = v->fold_of + set * n;
+			int n_valid = 0;
+
+			for (int f = 0; f < folds; f++)
+			{
+				int64_t count[4] = {0, 0, 0, 0}, total = 0;
+
+				for (int r = 0; r < n; r++)
+					if (fold_of[r] == f)
+					{
+						count[class_of[r]]++;
+						total++;
+					}
+				AG_CHECK(total == (n - 1) / folds || total == (n - 1) / folds + 1);
+				for (int c = 0; c < 3; c++)
+				{
+					AG_CHECK(count[c] == d.classes[c].n_rows / folds ||
+							 count[c] == d.classes[c].n_rows / folds + 1);
+					AG_CHECK(count[c] < d.classes[c].n_rows); /* some are left to train on */
+				}
+				AG_CHECK_EQ(count[3], 0);
+				ag_fit_split_fold(&d.fit, set, f);
+				AG_CHECK_EQ(v->split.n_valid, total);
+				AG_CHECK_EQ(v->split.n_train + v->split.n_valid, n);
+				AG_CHECK_EQ(v->split.number, 1 + set * folds + f);
+				for (int64_t i = 0; i < v->split.n_valid; i++)
+					AG_CHECK(fold_of[v->split.valid_rows[i]] == f);
+				for (int64_t i = 1; i < v->split.n_train; i++)
+					AG_CHECK(v->split.train_rows[i - 1] < v->split.train_rows[i]);
+				n_valid += (int) total;
+			}
+			AG_CHECK_EQ(n_valid, n - 1);
+			AG_CHECK_EQ(fold_of[7], AG_FIT_NO_FOLD);
+		}
+		if (sets == 2)
+			AG_CHECK(memcmp(v->fold_of, v->fold_of + n, (size_t) n) != 0);
+		for (int64_t i = 0; i < v->n_scored; i++)
+			AG_CHECK_EQ(v->class_of[i], class_of[v->scored_rows[i]]);
+		deal_free(&d);
+	}
+	AG_CHECK_EQ(mem->used_bytes, 0);
+}
+
+/* The same for the same seed, another for another. */
+static void
+folds_repeat(AgMem *mem)
+{
+	Dealt a, b, c;
+
+	deal(&a, mem, 500, 0, NULL, 8, 1, 3);
+	deal(&b, mem, 500, 0, NULL, 8, 1, 3);
+	deal(&c, mem, 500, 0, NULL, 8, 1, 4);
+	AG_CHECK(memcmp(a.fit.validation.fold_of, b.fit.validation.fold_of, 500) == 0);
+	AG_CHECK(memcmp(a.fit.validation.fold_of, c.fit.validation.fold_of, 500) != 0);
+	AG_CHECK_EQ(a.fit.validation.n_scored, 500);
+	deal_free(&a);
+	deal_free(&b);
+	deal_free(&c);
+}
+
+/* Fewer folds where there is too little to deal, and none of a handful of rows. */
+static void
+folds_adapt(AgMem *mem)
+{
+	int32_t class_of[100] = {0};
+	Dealt d;
+
+	AG_CHECK_EQ(ag_folds_rule(20), 5);
+	AG_CHECK_EQ(ag_folds_rule(59), 5);
+	AG_CHECK_EQ(ag_folds_rule(60), 6);
+	AG_CHECK_EQ(ag_folds_rule(79), 7);
+	AG_CHECK_EQ(ag_folds_rule(80), 8);
+	class_of[3] = class_of[40] = class_of[77] = 1;
+	deal(&d, mem, 100, 2, class_of, 8, 1, 0);
+	AG_CHECK_EQ(d.fit.validation.n_folds, 3);
+	AG_CHECK(strstr(d.log, "3 folds instead of 8, for want of rows of the rarer class") != NULL);
+	deal_free(&d);
+	class_of[40] = class_of[77] = 0; /* one row of it: always trained on */
+	deal(&d, mem, 100, 2, class_of, 8, 1, 0);
+	AG_CHECK_EQ(d.fit.validation.n_folds, 8);
+	AG_CHECK_EQ(d.fit.validation.n_scored, 99);
+	deal_free(&d);
+	deal(&d, mem, 9, 0, NULL, 8, 1, 0);
+	AG_CHECK_EQ(d.fit.validation.n_folds, 4);
+	AG_CHECK(strstr(d.log, "4 folds instead of 8, for want of rows") != NULL);
+	deal_free(&d);
+	deal(&d, mem, 3, 0, NULL, 8, 1, 0);
+	AG_CHECK_EQ(d.fit.validation.n_folds, 0);
+	AG_CHECK(strstr(d.log, "too few for a bag") != NULL);
+	deal_free(&d);
+	AG_CHECK_EQ(mem->used_bytes, 0);
+}
+
+/* --- what children learn, and what they are scored on */
+
+/* The rows as the fit has them, and their folds. */
+typedef struct Again
+{
+	AgContext ctx;
+	AgError err;
+	AgTable *table;
+	AgLabel *label;
+	AgPipeline *pipeline;
+	AgFitOptions *options;
+	AgFit fit;
+} Again;
+
+static void
+again(Again *a, const Setting *s)
+{
+	int64_t n_left_out;
+
+	memset(a, 0, sizeof *a);
+	ag_error_init(&a->err);
+	a->ctx.mem = s->mem;
+	a->ctx.deadline_ns = INT64_MAX;
+	a->ctx.error = &a->err;
+	AG_REQUIRE(ag_options_parse(s->mem, s->entries, s->n_entries, &a->options, &a->err) == AG_OK);
+	AG_REQUIRE(table_make(&a->ctx, s, &a->table) == AG_OK);
+	AG_REQUIRE(ag_table_finish(&a->ctx, a->table, &n_left_out) == AG_OK);
+	AG_REQUIRE(ag_label_fit(&a->ctx, a->table, 3, AG_PROBLEM_AUTO, NULL, &a->label) == AG_OK);
+	AG_REQUIRE(ag_pipeline_fit(&a->ctx, a->table, a->label, "UTC", false, &a->pipeline) == AG_OK);
+	a->fit.ctx = a->ctx;
+	a->fit.options = a->options;
+	a->fit.label = a->label;
+	a->fit.n_rows = a->table->n_rows;
+	AG_REQUIRE(ag_fit_split(&a->fit) == AG_OK);
+}
+
+static void
+again_free(Again *a)
+{
+	ag_validation_free(&a->ctx, &a->fit.validation);
+	ag_pipeline_free(a->pipeline);
+	ag_label_free(a->label);
+	ag_table_free(a->table);
+	ag_options_free(a->options);
+}
+
+static int
+find_name(const Result *r, const char *name)
+{
+	for (int i = 0; i < r->n_members; i++)
+		if (strcmp(r->names[i], name) == 0)
+			return i;
+	return -1;
+}
+
+static AgPredictor *
+open_member(Again *a, const Result *r, int member)
+{
+	AgMemberRef refs[MAX_MEMBERS];
+	AgPredictor *predictor = NULL;
+
+	for (int i = 0; i < r->n_members; i++)
+		refs[i] = (AgMemberRef){i + 1,          r->names[i],  r->families[i],
+								r->n_inputs[i], r->inputs[i], r->weights[i]};
+	AG_CHECK_EQ(ag_predictor_open(&a->ctx, r->images, r->n_images, refs, r->n_members, member + 1,
+								  &predictor),
+				AG_OK);
+	return predictor;
+}
+
+static void
+predict_row(const Again *a, AgPredictor *predictor, int64_t row, double *out)
+{
+	const AgTableColumn *columns = a->table->columns;
+	AgValue values[3];
+
+	memset(values, 0, sizeof values);
+	values[0].v.f64 = ((const double *) columns[0].values)[row];
+	values[1].v.b = ((const uint8_t *) columns[1].values)[row] != 0;
+	values[2].v.i32 = ((const int32_t *) columns[2].values)[row];
+	ag_predictor_run(predictor, values, out);
+}
+
+/* A bag's score is its metric over every row as the child without that row predicts it. */
+static void
+scores_are_out_of_fold(Again *a, const Result *r, const char *bag)
+{
+	const AgValidation *v = &a->fit.validation;
+	int width = a->label->n_classes > 0 ? a->label->n_classes : 1;
+	double *proba = calloc((size_t) (v->n_scored * width), sizeof *proba), value;
+	int at = find_name(r, bag);
+
+	AG_REQUIRE(at >= 0);
+	AG_CHECK_EQ(r->n_inputs[at], N_FOLDS);
+	for (int f = 0; f < N_FOLDS; f++)
+	{
+		char name[80];
+		AgPredictor *child;
+		int member;
+
+		snprintf(name, sizeof name, "%s/S1F%d", bag, f + 1);
+		member = find_name(r, name);
+		AG_REQUIRE(member >= 0);
+		AG_CHECK_EQ(r->folds[member], f + 1);
+		AG_CHECK_EQ(r->inputs[at][f], member + 1);
+		AG_CHECK_NEAR(r->weights[at][f], 1.0 / N_FOLDS, 1e-15);
+		AG_CHECK(isnan(r->scores[member]));
+		child = open_member(a, r, member);
+		for (int64_t i = 0; i < v->n_scored; i++)
+			if (v->fold_of[v->scored_rows[i]] == f)
+				predict_row(a, child, v->scored_rows[i], proba + i * width);
+		ag_predictor_close(child);
+	}
+	if (v->class_of != NULL)
+		AG_CHECK_EQ(ag_metric_classes(&a->ctx, r->metric, v->n_scored, width, v->class_of, proba,
+									  0.5, NULL, &value),
+					AG_OK);
+	else
+		AG_CHECK_EQ(
+			ag_metric_regression(&a->ctx, r->metric, v->n_scored, v->target, proba, NULL, &value),
+			AG_OK);
+	AG_CHECK_NEAR(ag_metric_score(r->metric, value), r->scores[at], 1e-9);
+	free(proba);
+}
+
+/* A child is what its family makes of the other folds' rows: with the labels of its own fold spoilt, the same bytes. */
+static void
+children_know_no_more(Again *a, const Result *r, int model, const char *bag)
+{
+	const AgSplit *split = &a->fit.validation.split;
+	AgFitRows rows;
+
+	memset(&rows, 0, sizeof rows);
+	rows.ctx = &a->ctx;
+	rows.pipeline = a->pipeline;
+	rows.table = a->table;
+	for (int f = 0; f < N_FOLDS; f++)
+	{
+		AgTraining training;
+		AgTrainData data;
+		AgTrained trained;
+		char name[80];
+		int member;
+		AgLabel spoilt = *a->label;
+		double *target = malloc((size_t) spoilt.n_rows * sizeof *target);
+
+		ag_fit_split_fold(&a->fit, 0, f);
+		memcpy(target, spoilt.target, (size_t) spoilt.n_rows * sizeof *target);
+		for (int64_t i = 0; i < split->n_valid; i++)
+			target[split->valid_rows[i]] = 1e6 - (double) i;
+		memset(&training, 0, sizeof training);
+		training.config = &a->options->models[model];
+		training.split = split->number;
+		training.seed = f == 0 ? 0 : ag_key(0, (uint64_t) split->number);
+		memset(&data, 0, sizeof data);
+		data.problem = AG_PROBLEM_REGRESSION;
+		data.target = target;
+		data.train_rows = split->train_rows;
+		data.n_train = split->n_train;
+		data.valid_rows = split->valid_rows;
+		data.n_valid = split->n_valid;
+		data.stop_metric = AG_METRIC_RMSE;
+		AG_REQUIRE(ag_family_train(&a->ctx, &rows, &training, &data, &trained) == AG_OK);
+		snprintf(name, sizeof name, "%s/S1F%d", bag, f + 1);
+		member = find_name(r, name);
+		for (int i = 0; i < r->n_images; i++)
+			if (r->images[i].member == member + 1)
+				AG_CHECK(r->images[i].size == trained.n_image &&
+						 memcmp(r->images[i].data, trained.image, trained.n_image) == 0);
+		ag_trained_free(&a->ctx, &trained);
+		free(target);
+	}
+	ag_fit_rows_free(&rows);
+}
+
+static void
+out_of_fold(AgMem *mem)
+{
+	static const int classes[] = {0, 2, 4};
+
+	for (int i = 0; i < 3; i++)
+	{
+		AgOptionEntry entries[N_BAGGED];
+		Setting s = {.mem = mem,
+					 .n_rows = 700,
+					 .n_classes = classes[i],
+					 .entries = entries,
+					 .n_entries = N_BAGGED,
+					 .n_threads = 2};
+		Result r = {0};
+		AgError err;
+		Again a;
+
+		memcpy(entries, bagged, sizeof bagged);
+		if (classes[i] > 0)
+			entries[N_BAGGED - 1] = (AgOptionEntry){"/eval_metric", AG_JSON_STRING, "log_loss"};
+		AG_REQUIRE(run(&s, &r, &err) == AG_OK);
+		AG_CHECK_EQ(r.n_members, 3 * (N_FOLDS + 1) + 1);
+		AG_CHECK_EQ(r.n_images, 1 + 3 * N_FOLDS);
+		AG_CHECK_STR(r.names[r.n_members - 1], "WeightedEnsemble_L2");
+		AG_CHECK_EQ(r.folds[r.n_members - 1], 0);
+		AG_CHECK(strstr(r.plan, "\"num_bag_folds\": 3") != NULL);
+		AG_CHECK(strstr(r.plan, "\"children\": 3") != NULL);
+		AG_CHECK(strstr(r.log, "Fitting GBM_BAG_L1 with 'num_gpus': 0, 'num_cpus': 2\nFolding "
+							   "resources per job {'num_gpus': 0, 'num_cpus': 2}\n") != NULL);
+		again(&a, &s);
+		scores_are_out_of_fold(&a, &r, "GBM_BAG_L1");
+		scores_are_out_of_fold(&a, &r, "LR_BAG_L1");
+		scores_are_out_of_fold(&a, &r, "KNN_BAG_L1");
+		if (i == 0)
+		{
+			children_know_no_more(&a, &r, 1, "LR_BAG_L1");
+			children_know_no_more(&a, &r, 2, "KNN_BAG_L1");
+		}
+		again_free(&a);
+		AG_CHECK(error_of(mem, &r, find_name(&r, "GBM_BAG_L1") + 1, classes[i]) < 0.25);
+		AG_CHECK(error_of(mem, &r, r.n_members, classes[i]) < 0.15);
+		result_free(&r);
+	}
+	AG_CHECK_EQ(mem->used_bytes, 0);
+}
+
+/* The same bytes at any number of threads; repeats of the folds; names of several of a family. */
+static void
+repeats(AgMem *mem)
+{
+	AgOptionEntry entries[N_BAGGED];
+	Setting s = {.mem = mem, .n_rows = 400, .n_classes = 2, .entries = entries};
+	Result one = {0}, three = {0};
+	AgError err;
+
+	memcpy(entries, bagged, sizeof bagged);
+	s.n_entries = N_BAGGED;
+	entries[6] = (AgOptionEntry){"/num_bag_sets", AG_JSON_NUMBER, "2"};
+	s.n_threads = 1;
+	AG_REQUIRE(run(&s, &one, &err) == AG_OK);
+	s.n_threads = 3;
+	AG_REQUIRE(run(&s, &three, &err) == AG_OK);
+	AG_CHECK_EQ(one.n_members, 3 * (2 * N_FOLDS + 1) + 1);
+	AG_CHECK(find_name(&one, "GBM_BAG_L1/S2F3") >= 0);
+	AG_CHECK_EQ(one.n_inputs[find_name(&one, "KNN_BAG_L1")], 2 * N_FOLDS);
+	AG_CHECK_EQ(one.n_images, three.n_images);
+	for (int i = 0; i < one.n_images; i++)
+		AG_CHECK(one.images[i].size == three.images[i].size &&
+				 memcmp(one.images[i].data, three.images[i].data, one.images[i].size) == 0);
+	for (int i = 0; i < one.n_members; i++)
+		AG_CHECK(one.scores[i] == three.scores[i] || isnan(one.scores[i]));
+	result_free(&one);
+	result_free(&three);
+	AG_CHECK_EQ(mem->used_bytes, 0);
+}
+
+static void
+few_rows(AgMem *mem)
+{
+	for (int n = 2; n <= 24; n++)
+		for (int n_classes = 0; n_classes <= 4; n_classes += 2)
+		{
+			Setting s = {.mem = mem,
+						 .n_rows = n,
+						 .n_classes = n_classes,
+						 .entries = bagged,
+						 .n_entries = N_BAGGED};
+			Result r = {0};
+			AgError err;
+			AgStatus status = run(&s, &r, &err);
+
+			if (status == AG_OK)
+				for (int m = 1; m <= r.n_members; m++)
+					AG_CHECK(isfinite(error_of(mem, &r, m, n_classes)));
+			else
+				AG_CHECK_EQ(status, AG_ERR_DATA);
+			result_free(&r);
+			AG_CHECK_EQ(mem->used_bytes, 0);
+		}
+}
+
+/* Time that runs out in a bag: what is there is used, and said to be of fewer folds or not at all. */
+static void
+little_time(AgMem *mem)
+{
+	static const AgOptionEntry slow[] = {
+		{"/hyperparameters", AG_JSON_OBJECT, "1"},
+		{"/hyperparameters/GBM", AG_JSON_ARRAY, "2"},
+		{"/hyperparameters/GBM/0", AG_JSON_OBJECT, "1"},
+		{"/hyperparameters/GBM/0/learning_rate", AG_JSON_NUMBER, "0.0001"},
+		{"/hyperparameters/GBM/1", AG_JSON_OBJECT, "1"},
+		{"/hyperparameters/GBM/1/learning_rate", AG_JSON_NUMBER, "0.0001"},
+		{"/ag_args_fit", AG_JSON_OBJECT, "1"},
+		{"/ag_args_fit/early_stop", AG_JSON_NULL, ""},
+		{"/num_bag_folds", AG_JSON_NUMBER, "5"},
+	};
+	static const double limits[] = {2.0, 0.3, 0.1, 0.05, 0.02};
+
+	for (int i = 0; i < 5; i++)
+	{
+		Setting s = {.mem = mem,
+					 .n_rows = 3000,
+					 .entries = slow,
+					 .n_entries = 9,
+					 .n_threads = 2,
+					 .seconds = limits[i]};
+		Result r = {0};
+		AgError err;
+		int64_t began = ag_clock_ns();
+		AgStatus status = run(&s, &r, &err);
+
+		AG_CHECK(ag_fit_seconds(began) < limits[i] + 0.5);
+		AG_CHECK(status == AG_OK || status == AG_ERR_TIME);
+		if (i == 0 && AG_CHECK_EQ(status, AG_OK))
+		{
+			AG_CHECK_EQ(r.n_members, 2 * (5 + 1) + 1);
+			AG_CHECK(strstr(r.plan, "\"stopped_by\": \"time\"") != NULL);
+		}
+		if (status == AG_OK)
+		{
+			AG_CHECK(isfinite(r.score));
+			AG_CHECK(isfinite(error_of(mem, &r, r.n_members, 0)));
+			if (r.n_members < 5 + 1) /* no bag was completed */
+				AG_CHECK(strstr(r.log, "of 5 folds were fitted in time") != NULL);
+		}
+		result_free(&r);
+		AG_CHECK_EQ(mem->used_bytes, 0);
+	}
+}
+
+static void
+no_memory(AgMem *mem)
+{
+	Setting s = {.mem = mem, .n_rows = 200, .n_classes = 2, .entries = bagged};
+	Result r = {0};
+	AgError err;
+	int64_t n;
+
+	s.n_entries = N_BAGGED;
+	mem->n_allocations = 0;
+	AG_REQUIRE(run(&s, &r, &err) == AG_OK);
+	result_free(&r);
+	n = mem->n_allocations;
+	for (int64_t after = 0; after < n; after += 1 + n / 120)
+	{
+		AgStatus status;
+
+		mem->fail_after = after;
+		status = run(&s, &r, &err);
+		mem->fail_after = -1;
+		AG_CHECK(status == AG_ERR_MEMORY || status == AG_OK);
+		result_free(&r);
+		AG_CHECK_EQ(mem->used_bytes, 0);
+	}
+}
+
+int
+main(void)
+{
+	AgMem mem;
+
+	ag_mem_init(&mem, INT64_MAX);
+	folds_even(&mem);
+	folds_repeat(&mem);
+	folds_adapt(&mem);
+	out_of_fold(&mem);
+	repeats(&mem);
+	few_rows(&mem);
+	little_time(&mem);
+	no_memory(&mem);
+	return ag_unit_done("bag");
+}
