@@ -25,8 +25,8 @@ typedef struct AgMemberRef
 	int ordinal;
 	const char *name;
 	const char *family; /* "GBM", "ENS_WEIGHTED" */
-	int n_inputs; /* its outputs are their weighted mean; 0: a model of its own */
-	const int *inputs; /* ordinals */
+	int n_inputs;       /* its outputs are their weighted mean; 0: a model of its own */
+	const int *inputs;  /* ordinals */
 	const double *weights;
 } AgMemberRef;
 

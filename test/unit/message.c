@@ -347,7 +347,8 @@ results(AgMem *mem, AgArena *arena)
 	m.input_weights = weights;
 	ag_msg_member_write(&out, &m);
 	AG_REQUIRE(ag_msg_member_read(arena, out.data, out.size, &k, &err) == AG_OK);
-	AG_CHECK(k.n_inputs == 2 && k.input_weights[1] == 0.75 && k.stack_level == 2 && k.fold == 3 && k.can_infer);
+	AG_CHECK(k.n_inputs == 2 && k.input_weights[1] == 0.75 && k.stack_level == 2 && k.fold == 3 &&
+			 k.can_infer);
 	AG_CHECK_STR(k.input_names[0], "GBM");
 	AG_CHECK_STR(k.device, "cpu");
 	torture(mem, &out, read_member);
