@@ -363,6 +363,76 @@ test_limits(void)
 	}
 }
 
+/* How many features a tree splits on. */
+static int
+n_used(const AgTrees *trees, uint32_t t)
+{
+	uint64_t used = 0;
+
+	for (uint32_t i = 0; i < trees->trees[t].n_nodes; i++)
+		used |= UINT64_C(1) << trees->nodes[trees->trees[t].first_node + i].feature;
+	return __builtin_popcountll(used);
+}
+
+/* Parameters whose work shows in the model itself. */
+static void
+test_parameters(void)
+{
+	Bench bench;
+	Table table;
+	AgTrainData data;
+	AgGbmParams params = gbm_params(20);
+	AgBoostResult result;
+	int n_many = 0, n_far = 0, n_roots = 0;
+	uint32_t first_feature[20];
+
+	bench_init(&bench, 1);
+	table_init(&table, 2000, 8, 2, 10, 0.0, 0, 73);
+	table_bin(&table, &bench.ctx, 254);
+	data = table_data(&table, AG_PROBLEM_REGRESSION, 0);
+	params.early_stop_rounds = 0;
+	params.feature_fraction = 0.3;
+	params.max_delta_step = 0.25;
+	AG_REQUIRE(ag_gbm_train(&bench.ctx, &data, &params, &result) == AG_OK);
+	for (uint32_t t = 0; t < result.trees->n_trees; t++)
+	{
+		n_many += n_used(result.trees, t) > 3;
+		first_feature[t] = result.trees->nodes[result.trees->trees[t].first_node].feature;
+		n_roots += t > 0 && first_feature[t] != first_feature[t - 1];
+	}
+	for (uint64_t l = 0; l < result.trees->n_leaves; l++)
+		n_far += fabs(result.trees->leaves[l]) > 0.25 * params.learning_rate * (1 + 1e-12);
+	AG_CHECK_EQ(n_many, 0);
+	AG_CHECK(n_roots > 0); /* each tree draws anew */
+	AG_CHECK_EQ(n_far, 0);
+	ag_boost_result_free(&bench.ctx, &result);
+
+	params = gbm_params(20);
+	params.min_gain_to_split = 1e9;
+	AG_REQUIRE(ag_gbm_train(&bench.ctx, &data, &params, &result) == AG_OK);
+	AG_CHECK_EQ(result.rounds_run, 1);
+	AG_CHECK_EQ(result.trees->n_nodes, 0);
+	ag_boost_result_free(&bench.ctx, &result);
+
+	params = gbm_params(1);
+	params.learning_rate = 1.0;
+	params.num_leaves = 2;
+	params.path_smooth = 1e12; /* everything is pulled to the root's value, which is 0 */
+	AG_REQUIRE(ag_gbm_train(&bench.ctx, &data, &params, &result) == AG_OK);
+	for (uint64_t l = 0; l < result.trees->n_leaves; l++)
+		AG_CHECK(fabs(result.trees->leaves[l]) < 1e-6);
+	ag_boost_result_free(&bench.ctx, &result);
+
+	params.path_smooth = 0.0;
+	params.lambda_l2 = 1e12;
+	AG_REQUIRE(ag_gbm_train(&bench.ctx, &data, &params, &result) == AG_OK);
+	for (uint64_t l = 0; l < result.trees->n_leaves; l++)
+		AG_CHECK(fabs(result.trees->leaves[l]) < 1e-6);
+	ag_boost_result_free(&bench.ctx, &result);
+	table_end(&table);
+	bench_end(&bench);
+}
+
 /* Rows of weight 0 don't matter to the values, and twice the weight is twice the row. */
 static void
 test_weights(void)
@@ -539,6 +609,7 @@ main(void)
 	test_early_stop();
 	test_shift();
 	test_limits();
+	test_parameters();
 	test_weights();
 	test_seeds();
 	test_cancel_and_time();
