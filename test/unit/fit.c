@@ -42,6 +42,51 @@ results_predict(AgMem *mem)
 	AG_CHECK_EQ(mem->used_bytes, 0);
 }
 
+/* Nets by the tables of the families: what is stored predicts what was learnt, and the plan shows lists. */
+static void
+nets_predict(AgMem *mem)
+{
+	static const AgOptionEntry entries[] = {
+		{"/hyperparameters", AG_JSON_OBJECT, "3"},
+		{"/hyperparameters/NN_TORCH", AG_JSON_OBJECT, "2"},
+		{"/hyperparameters/NN_TORCH/learning_rate", AG_JSON_NUMBER, "0.003"},
+		{"/hyperparameters/NN_TORCH/num_epochs", AG_JSON_NUMBER, "40"},
+		{"/hyperparameters/FASTAI", AG_JSON_OBJECT, "2"},
+		{"/hyperparameters/FASTAI/layers", AG_JSON_ARRAY, "2"},
+		{"/hyperparameters/FASTAI/layers/0", AG_JSON_NUMBER, "60"},
+		{"/hyperparameters/FASTAI/layers/1", AG_JSON_NUMBER, "30"},
+		{"/hyperparameters/FASTAI/epochs", AG_JSON_NUMBER, "20"},
+		{"/hyperparameters/REALMLP", AG_JSON_OBJECT, "1"},
+		{"/hyperparameters/REALMLP/n_epochs", AG_JSON_NUMBER, "20"},
+	};
+
+	for (int i = 0; i < 2; i++)
+	{
+		Setting s = {.mem = mem,
+					 .n_rows = 1200,
+					 .n_classes = i * 3,
+					 .entries = entries,
+					 .n_entries = (int) (sizeof entries / sizeof entries[0]),
+					 .n_threads = 2};
+		Result r = {0};
+		AgError err;
+
+		if (!AG_CHECK_EQ(run(&s, &r, &err), AG_OK))
+		{
+			fprintf(stderr, "    %s\n", err.message);
+			continue;
+		}
+		AG_CHECK_EQ(r.n_members, 4);
+		AG_CHECK_STR(r.families[0], "NN_TORCH");
+		AG_CHECK(strstr(r.params[1], "\"layers\": [60, 30]") != NULL);
+		AG_CHECK_EQ(r.n_warnings, 0);
+		for (int member = 1; member <= 4; member++)
+			AG_CHECK(error_of(mem, &r, member, s.n_classes) < (i == 0 ? 0.25 : 0.15));
+		result_free(&r);
+	}
+	AG_CHECK_EQ(mem->used_bytes, 0);
+}
+
 static void
 rules(void)
 {
@@ -304,6 +349,7 @@ main(void)
 	rules();
 	splits(&mem);
 	results_predict(&mem);
+	nets_predict(&mem);
 	few_rows(&mem);
 	metrics(&mem);
 	gpu_warning(&mem);

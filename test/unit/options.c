@@ -288,7 +288,8 @@ unsupported(AgMem *mem)
 	refused(mem, "/eval_metric s quadratic_kappa", AG_ERR_UNSUPPORTED,
 			"metric \"quadratic_kappa\" is not supported yet", "");
 	refused(mem, "/hyperparameters { 1\n/hyperparameters/CAT { 0", AG_ERR_UNSUPPORTED,
-			"model family \"CAT\" is not supported yet", "This release fits GBM, LR, KNN.");
+			"model family \"CAT\" is not supported yet",
+			"This release fits GBM, LR, KNN, NN_TORCH, FASTAI, REALMLP.");
 	refused(mem, "/hyperparameters s zeroshot", AG_ERR_UNSUPPORTED,
 			"list of models \"zeroshot\" is not supported yet", "");
 	refused(mem, "/ag_args_fit { 1\n/ag_args_fit/stopping_metric s roc_auc", AG_ERR_UNSUPPORTED,

@@ -8,6 +8,7 @@
 #include "engine/model/gbm.h"
 #include "engine/model/knn.h"
 #include "engine/model/linear.h"
+#include "engine/model/net.h"
 
 static const AgFamily families[AG_FAMILY_LAST] = {
 	[AG_FAMILY_GBM] = {AG_FAMILY_GBM, "GBM", "gradient-boosted trees, grown leaf by leaf",
@@ -16,6 +17,13 @@ static const AgFamily families[AG_FAMILY_LAST] = {
 					  &ag_linear_n_specs, sizeof(AgLinearParams), false},
 	[AG_FAMILY_KNN] = {AG_FAMILY_KNN, "KNN", "nearest neighbours", ag_knn_specs, &ag_knn_n_specs,
 					   sizeof(AgKnnParams), false},
+	[AG_FAMILY_NN_TORCH] = {AG_FAMILY_NN_TORCH, "NN_TORCH", "neural net with embeddings",
+							ag_nn_specs, &ag_nn_n_specs, sizeof(AgNetParams), false},
+	[AG_FAMILY_FASTAI] = {AG_FAMILY_FASTAI, "FASTAI",
+						  "neural net with batch normalisation, on a one-cycle schedule",
+						  ag_fastai_specs, &ag_fastai_n_specs, sizeof(AgNetParams), false},
+	[AG_FAMILY_REALMLP] = {AG_FAMILY_REALMLP, "REALMLP", "neural net with waves of the numbers",
+						   ag_realmlp_specs, &ag_realmlp_n_specs, sizeof(AgNetParams), false},
 };
 
 const AgFamily *

@@ -5,6 +5,7 @@
 
 #include "engine/model/knn.h"
 #include "engine/model/linear.h"
+#include "engine/model/net.h"
 #include "engine/model/trees.h"
 
 typedef struct ModelKind
@@ -208,6 +209,66 @@ knn_run(const void *fitted, const double *features, void *scratch, double *out)
 	ag_knn_run(fitted, features, scratch, out);
 }
 
+/* --- neural nets */
+
+static AgStatus
+net_read(const AgContext *ctx, const void *image, size_t size, void **fitted)
+{
+	AgNet *net = NULL;
+	AgStatus status = ag_net_read(ctx, image, size, &net);
+
+	*fitted = net;
+	return status;
+}
+
+static AgStatus
+net_write(const AgContext *ctx, const void *fitted, AgWriter *writer)
+{
+	return ag_net_write(ctx, fitted, writer);
+}
+
+static void
+net_free(void *fitted)
+{
+	ag_net_free(fitted);
+}
+
+static uint32_t
+net_n_features(const void *fitted)
+{
+	return ((const AgNet *) fitted)->dense->n_features;
+}
+
+static uint32_t
+net_n_out(const void *fitted)
+{
+	return ag_net_n_out(fitted);
+}
+
+static bool
+net_is_classifier(const void *fitted)
+{
+	return ((const AgNet *) fitted)->link == AG_NET_SOFTMAX;
+}
+
+static size_t
+net_scratch_bytes(const void *fitted)
+{
+	return ag_net_row_scratch_bytes(fitted);
+}
+
+static void
+net_run(const void *fitted, const double *features, void *scratch, double *out)
+{
+	ag_net_run(fitted, features, out);
+}
+
+static void
+net_run_rows(const void *fitted, int64_t n_rows, const double *features, void *scratch, double *out)
+{
+	ag_net_run_rows(fitted, n_rows, features, scratch, out);
+}
+
 /* By kind of image. */
 static const ModelKind kinds[] = {
 	[AG_IMAGE_TREES] = {trees_read, trees_write, trees_free, trees_n_features, trees_n_out,
@@ -217,6 +278,8 @@ static const ModelKind kinds[] = {
 						 linear_is_classifier, no_scratch, linear_run, NULL, NULL},
 	[AG_IMAGE_KNN] = {knn_read, knn_write, knn_free, knn_n_features, knn_n_out, knn_is_classifier,
 					  knn_scratch_bytes, knn_run, NULL, NULL},
+	[AG_IMAGE_NET] = {net_read, net_write, net_free, net_n_features, net_n_out, net_is_classifier,
+					  net_scratch_bytes, net_run, NULL, net_run_rows},
 };
 
 static const ModelKind *

@@ -148,7 +148,18 @@ AgStatus ag_net_train(const AgContext *ctx, const AgDense *dense, const AgDenseM
 					  const AgTrainData *data, const AgNetParams *params, AgNetResult *result);
 void ag_net_result_free(const AgContext *ctx, AgNetResult *result);
 
-/* Upper estimate of the memory that training takes beyond the matrix, in bytes. */
+/* What the features make of a net: add one after the other to an all-zero one, with the columns of its slot or 0. */
+typedef struct AgNetSize
+{
+	double inputs, learnt;
+} AgNetSize;
+
+void ag_net_size_add(AgNetSize *size, const AgNetParams *params, bool is_number,
+					 uint32_t n_columns);
+
+/* Upper estimates of the memory that training takes beyond the matrix, in bytes. */
+int64_t ag_net_memory_of(const AgNetSize *size, const AgTrainData *data, const AgNetParams *params,
+						 int n_threads);
 int64_t ag_net_memory(const AgDense *dense, const AgTrainData *data, const AgNetParams *params,
 					  int n_threads);
 

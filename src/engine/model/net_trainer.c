@@ -320,39 +320,59 @@ ag_net_trainer_free(AgNetTrainer *t)
 	t->net = NULL;
 }
 
-int64_t
-ag_net_memory(const AgDense *dense, const AgTrainData *data, const AgNetParams *params,
-			  int n_threads)
+void
+ag_net_size_add(AgNetSize *size, const AgNetParams *params, bool is_number, uint32_t n_columns)
 {
-	uint32_t widths[AG_NET_MAX_LAYERS];
+	double width = n_columns, numbers = 1.6 * ag_exp(0.56 * ag_ln(width + 1.0)) + 8.0;
+	bool is_embedded = !is_number && width >= params->embed_min_levels;
+
+	if (is_number)
+	{
+		size->inputs += params->numeric_waves ? 1.0 + AG_NET_WAVE_INPUTS : 1.0;
+		size->learnt += params->numeric_waves ? 100.0 : 0.0;
+	}
+	size->inputs += is_embedded ? numbers : width;
+	size->learnt += is_embedded ? (width + 1.0) * numbers : 0.0;
+}
+
+int64_t
+ag_net_memory_of(const AgNetSize *size, const AgTrainData *data, const AgNetParams *params,
+				 int n_threads)
+{
+	uint32_t widths[AG_NET_MAX_LAYERS],
+		n_classes = data->n_classes > 1 ? (uint32_t) data->n_classes : 1u;
 	int n = ag_net_widths(params, data, widths);
-	double inputs = dense->n_numbers * (params->numeric_waves ? 1.0 + AG_NET_WAVE_INPUTS : 1.0);
-	double embedded = 0.0, values, units = 0.0, below, outputs, widest, bytes;
+	double values = size->learnt, below = size->inputs + 16.0, widest = below, units = 0.0, bytes;
 	double batch = ag_net_batch_size(params, data->n_train);
 
-	for (uint32_t s = 0; s < dense->n_slots; s++)
-	{
-		double width = dense->slots[s].width, numbers = 1.6 * ag_exp(0.56 * ag_ln(width)) + 8.0;
-
-		inputs += width < params->embed_min_levels ? width : numbers;
-		embedded += width < params->embed_min_levels ? 0.0 : (width + 1.0) * numbers;
-	}
-	values = embedded + dense->n_numbers * 100.0;
-	below = widest = inputs + 16.0;
 	for (int l = 0; l <= n; l++)
 	{
-		outputs = 32.0 + (l < n                 ? widths[l]
-						  : data->n_classes > 1 ? (uint32_t) data->n_classes
-												: 1u);
+		double outputs = 32.0 + (l < n ? widths[l] : n_classes);
+
 		values += (below + 16.0) * outputs;
 		units += outputs;
 		widest = fmax(widest, outputs);
 		below = outputs;
 	}
 	/* weights: three of Adam's, transposed, effective, two folded, one kept; rows: up to five arrays a layer */
-	bytes = 4.0 * (8.0 * values + batch * (5.0 * units + 3.0 * inputs) +
+	bytes = 4.0 * (8.0 * values + batch * (5.0 * units + 3.0 * size->inputs) +
 				   n_threads * (64.0 * widest + 8.0 * batch + AG_NET_MAX_WIDTH));
-	bytes += 20.0 * (double) data->n_train +
-			 16.0 * (double) data->n_valid * (data->n_classes > 1 ? data->n_classes : 1) + 1e6;
+	bytes += 20.0 * (double) data->n_train + 16.0 * (double) data->n_valid * n_classes + 1e6;
 	return bytes < 9e18 ? (int64_t) bytes : INT64_MAX;
+}
+
+int64_t
+ag_net_memory(const AgDense *dense, const AgTrainData *data, const AgNetParams *params,
+			  int n_threads)
+{
+	AgNetSize size = {0};
+
+	for (uint32_t f = 0; f < dense->n_features; f++)
+	{
+		const AgDenseFeature *feature = &dense->features[f];
+
+		ag_net_size_add(&size, params, feature->kind != AG_DENSE_CATEGORY,
+						feature->slot != AG_DENSE_NONE ? dense->slots[feature->slot].width : 0);
+	}
+	return ag_net_memory_of(&size, data, params, n_threads);
 }

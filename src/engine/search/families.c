@@ -10,6 +10,7 @@
 #include "engine/model/knn.h"
 #include "engine/model/linear.h"
 #include "engine/model/model.h"
+#include "engine/model/net.h"
 
 /* Trees of a booster, all classes together, that early stopping leaves: by experience, not by law. */
 #define TREES_MOST 10000
@@ -318,6 +319,66 @@ knn_memory(const AgModelConfig *config, const AgTrainData *data, int n_threads)
 	return dense_memory(data) + 2 * knn_kept(config, data) + (INT64_C(4) << 20) * n_threads;
 }
 
+/* --- neural nets */
+
+static AgNetParams
+net_params(const AgModelConfig *config)
+{
+	AgNetParams params = *(const AgNetParams *) config->params;
+
+	ag_net_params_complete(config->family->id == AG_FAMILY_NN_TORCH ? AG_NET_NN_TORCH
+						   : config->family->id == AG_FAMILY_FASTAI ? AG_NET_FASTAI
+																	: AG_NET_REALMLP,
+						   &params);
+	return params;
+}
+
+static AgStatus
+net_train(Work *work)
+{
+	AgNetParams params = net_params(work->config);
+	AgTrained *trained = work->trained;
+	AgNetResult result;
+	AgStatus status;
+
+	memset(&result, 0, sizeof result);
+	params.seed = work->seed;
+	if (work->max_rounds > 0 && params.num_epochs > work->max_rounds)
+		params.num_epochs = work->max_rounds;
+	AG_TRY(rows_dense(work, &params.dense));
+	AG_GO(ag_net_train(work->ctx, work->rows->dense, work->rows->matrix, work->data, &params,
+					   &result));
+	trained->rounds = result.best_epoch;
+	trained->rounds_run = result.epochs_run;
+	trained->ended_by = result.stopped_by_time       ? "time"
+						: result.stopped_by_patience ? "patience"
+													 : "epochs";
+	trained->valid_proba = result.valid_proba;
+	result.valid_proba = NULL;
+	AG_GO(work_store(work, AG_IMAGE_NET, result.model));
+done:
+	ag_net_result_free(work->ctx, &result);
+	return status;
+}
+
+static int64_t
+net_memory(const AgModelConfig *config, const AgTrainData *data, int n_threads)
+{
+	AgNetParams params = net_params(config);
+	AgNetSize size = {0};
+
+	for (int f = 0; f < data->bins->n_features; f++)
+	{
+		const AgBinFeature *feature = &data->bins->features[f];
+		uint32_t most = (uint32_t) params.dense.max_levels;
+
+		ag_net_size_add(
+			&size, &params, !feature->is_category,
+			!feature->is_category ? 1 : 2 + (feature->n_levels < most ? feature->n_levels : most));
+	}
+	return dense_memory(data) + ag_net_memory_of(&size, data, &params, n_threads);
+}
+
 static bool
 gbm_shares(const void *a, const void *b)
 {
@@ -340,6 +401,9 @@ static const FamilyWork works[AG_FAMILY_LAST] = {
 	[AG_FAMILY_GBM] = {gbm_train, gbm_memory, gbm_kept, gbm_shares},
 	[AG_FAMILY_LR] = {linear_train, linear_memory, NULL, NULL},
 	[AG_FAMILY_KNN] = {knn_train, knn_memory, knn_kept, NULL},
+	[AG_FAMILY_NN_TORCH] = {net_train, net_memory, NULL, NULL},
+	[AG_FAMILY_FASTAI] = {net_train, net_memory, NULL, NULL},
+	[AG_FAMILY_REALMLP] = {net_train, net_memory, NULL, NULL},
 };
 
 AgStatus

@@ -21,11 +21,8 @@ static const char *const unsupported_families[] = {
 	"XGB",
 	"RF",
 	"XT",
-	"NN_TORCH",
-	"FASTAI",
 	"GBM_PREP",
 	"TABM",
-	"REALMLP",
 	"TABICL",
 	"MITRA",
 	"TABDPT",
@@ -71,12 +68,35 @@ static const ListFacts lists[] = {
 	{"noncommercial_2026_08_05", false},
 };
 
+/* A short list of numbers as JSON text; false when it is anything else. */
+static bool
+list_text(const AgOptionNode *node, char *text, size_t size)
+{
+	size_t used = 1;
+
+	text[0] = '[';
+	for (const AgOptionNode *item = node->first; item != NULL; item = item->next)
+	{
+		size_t n = strlen(item->text);
+
+		if (item->type != AG_JSON_NUMBER || n > size || used + n + 2 > size)
+			return false;
+		memcpy(text + used, item->text, n);
+		used += n;
+		if (item->next != NULL)
+			text[used++] = ',';
+	}
+	memcpy(text + used, "]", 2);
+	return node->type == AG_JSON_ARRAY;
+}
+
 /* A model's own parameter, through its family's table. */
 static AgStatus
 param_parse(const AgOptionNode *node, AgModelConfig *model, AgError *err)
 {
 	char label[AG_MAX_OPTION_PATH + 1];
 	const AgFamily *family = model->family;
+	char list[AG_PARAM_MAX_INTS * 16];
 
 	if (node->type == AG_JSON_NULL) /* as not given */
 	{
@@ -89,6 +109,9 @@ param_parse(const AgOptionNode *node, AgModelConfig *model, AgError *err)
 	{
 		const AgParamSpec *spec = ag_param_find(family->specs, *family->n_specs, node->key, NULL);
 
+		if (spec != NULL && spec->type == AG_PARAM_INTS && list_text(node, list, sizeof list))
+			return ag_param_set(family->specs, *family->n_specs, family->key, node->key, list,
+								false, model->params, err);
 		if (spec != NULL)
 		{
 			char takes[256];
