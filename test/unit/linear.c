@@ -227,6 +227,7 @@ problem_of(const Fitted *fitted, const AgTrainData *data, AgLink link, uint32_t 
 							   .link = link,
 							   .n_outputs = n_outputs,
 							   .n_padded = n_outputs == 1 ? 1 : (n_outputs + 7) / 8 * 8,
+							   .n_numbers = fitted->dense->n_numbers,
 							   .n_columns = fitted->dense->n_columns,
 							   .target = (double *) data->target,
 							   .class_of = (int32_t *) data->class_of,

@@ -1,6 +1,7 @@
 /* vector.c - every variant of the inner loops against a plain telling of them, to the bit. */
 #include "unit/unit.h"
 
+#include "engine/base/maths.h"
 #include "engine/base/rng.h"
 #include "engine/base/vector.h"
 
@@ -45,6 +46,54 @@ check_dots(const AgVectorOps *ops)
 }
 
 static void
+check_powers(const AgVectorOps *ops, const AgVectorOps *portable)
+{
+	double x[64], y[64], e[64], greatest[4], sums[4];
+
+	for (int i = 0; i < 64; i++)
+		x[i] = i < 8 ? -i * 110.0 : i == 8 ? -INFINITY : -ag_random_unit(7, (uint64_t) i) * 40.0;
+	memcpy(y, x, sizeof y);
+	memcpy(e, x, sizeof e);
+	ops->exps(y, 64);
+	portable->exps(e, 64);
+	AG_CHECK(memcmp(y, e, sizeof y) == 0);
+	for (int i = 0; i < 64; i++)
+		AG_CHECK_NEAR(y[i], x[i] < -708.0 ? 0.0 : ag_exp(x[i]), 1e-15 * y[i]);
+	for (int i = 0; i < 64; i++)
+		e[i] = x[i] = ag_random_unit(9, (uint64_t) i) * 900.0;
+	x[0] = e[0] = -INFINITY;
+	x[63] = e[63] = 901.0;
+	ops->exp_rows(e, 4, 16, greatest, sums);
+	AG_CHECK(greatest[3] == 901.0);
+	for (int r = 0; r < 4; r++)
+	{
+		double lanes[8] = {0}, most = x[r * 16];
+
+		for (int i = 0; i < 16; i++)
+			most = x[r * 16 + i] > most ? x[r * 16 + i] : most;
+		for (int i = 0; i < 16; i++)
+			y[r * 16 + i] = x[r * 16 + i] - most;
+		AG_CHECK(most == greatest[r]);
+		portable->exps(y + r * 16, 16);
+		for (int i = 0; i < 16; i++)
+			lanes[i % 8] += y[r * 16 + i];
+		AG_CHECK(sums[r] == ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) +
+								((lanes[1] + lanes[5]) + (lanes[3] + lanes[7])));
+	}
+	AG_CHECK(memcmp(y, e, sizeof y) == 0);
+	for (int i = 0; i < 64; i++)
+		x[i] = y[i] = e[i] = i < 32 ? 1.0 + i / 31.0 : ldexp(1.0 + a[i] / 8.0, 20 * i - 600);
+	ops->logs(y, 64);
+	portable->logs(e, 64);
+	AG_CHECK(memcmp(y, e, sizeof y) == 0);
+	for (int i = 0; i < 64; i++)
+		AG_CHECK_NEAR(y[i], log(x[i]), 1e-15 * fmax(1.0, fabs(y[i])));
+	ops->widen(af + 3, y, 64);
+	for (int i = 0; i < 64; i++)
+		AG_CHECK(y[i] == (double) af[i + 3]);
+}
+
+static void
 check_add_rows(const AgVectorOps *ops)
 {
 	const float *rows[11];
@@ -68,10 +117,10 @@ check_add_rows(const AgVectorOps *ops)
 static void
 check_products(const AgVectorOps *ops)
 {
-	static double out[16 * 48], expected[16 * 48];
+	static double out[20 * 48], expected[20 * 48];
 
-	for (int n_rows = 0; n_rows <= 9; n_rows++)
-		for (int n_inner = 0; n_inner <= 9; n_inner++)
+	for (int n_rows = 0; n_rows <= 17; n_rows += 1 + (n_rows > 5) * 3)
+		for (int n_inner = 0; n_inner <= 17; n_inner += 1 + (n_inner > 5) * 3)
 			for (int n_out = 8; n_out <= 40; n_out += 8)
 			{
 				memcpy(out, a, sizeof out);
@@ -82,10 +131,10 @@ check_products(const AgVectorOps *ops)
 						double sum = 0.0;
 
 						for (int j = 0; j < n_inner; j++)
-							sum += a[r * 13 + j] * b[j * 41 + k];
+							sum += a[r * 18 + j] * b[j * 41 + k];
 						expected[r * 48 + k] += sum;
 					}
-				ops->multiply(a, 13, b, 41, n_rows, n_inner, n_out, out, 48);
+				ops->multiply(a, 18, b, 41, n_rows, n_inner, n_out, out, 48);
 				AG_CHECK(memcmp(out, expected, sizeof out) == 0);
 				memcpy(out, a, sizeof out);
 				memcpy(expected, a, sizeof out);
@@ -95,10 +144,10 @@ check_products(const AgVectorOps *ops)
 						double sum = 0.0;
 
 						for (int r = 0; r < n_rows; r++)
-							sum += a[r * 13 + j] * b[r * 41 + k];
+							sum += a[r * 18 + j] * b[r * 41 + k];
 						expected[j * 48 + k] += sum;
 					}
-				ops->multiply_transposed(a, 13, b, 41, n_rows, n_inner, n_out, out, 48);
+				ops->multiply_transposed(a, 18, b, 41, n_rows, n_inner, n_out, out, 48);
 				AG_CHECK(memcmp(out, expected, sizeof out) == 0);
 			}
 }
@@ -155,6 +204,7 @@ main(void)
 	for (int v = 0; v < n; v++)
 	{
 		check_dots(variants[v]);
+		check_powers(variants[v], variants[0]);
 		check_add_rows(variants[v]);
 		check_products(variants[v]);
 		check_distances(variants[v]);

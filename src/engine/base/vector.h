@@ -23,6 +23,18 @@ typedef struct AgVectorOps
 	double (*dot)(const double *x, const double *y, size_t n);
 	double (*dot_float)(const float *x, const double *y, size_t n);
 
+	/* y[i] = x[i]; n is a multiple of 8. */
+	void (*widen)(const float *x, double *y, size_t n);
+	/*
+	 * x[i] = e^x[i] for x[i] <= 0, to about 1e-15; 0 below -708. n is a multiple of 8.
+	 * exp_rows first subtracts, from each of n_rows rows of n, the greatest, which greatest[] gets; sums[] gets the rows' sums,
+	 * by lanes as above.
+	 */
+	void (*exps)(double *x, size_t n);
+	void (*exp_rows)(double *x, int n_rows, size_t n, double *greatest, double *sums);
+	/* x[i] = ln x[i] for normal x[i] > 0, to about 1e-15. n is a multiple of 8. */
+	void (*logs)(double *x, size_t n);
+
 	/* sums[i] += c[0] rows[0][i] + ..., one row after the other. */
 	void (*add_rows)(double *sums, const float *const *rows, const double *c, int n_rows, size_t n);
 

@@ -23,12 +23,14 @@
 #define Floats NAME(Floats)
 #define Halves NAME(Halves)
 #define Codes NAME(Codes)
+#define Bits NAME(Bits)
 
 /* unaligned on purpose: rows begin anywhere */
 typedef double Doubles __attribute__((vector_size(8 * LANES), aligned(8), may_alias));
 typedef float Floats __attribute__((vector_size(8 * LANES), aligned(4), may_alias));
 typedef float Halves __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef uint32_t Codes __attribute__((vector_size(8 * LANES), aligned(4), may_alias));
+typedef uint64_t Bits __attribute__((vector_size(8 * LANES), aligned(8), may_alias));
 
 #define PARTS (8 / LANES)      /* registers of eight doubles */
 #define HALF_PARTS (8 / LANES) /* registers of a panel's sixteen floats */
@@ -76,6 +78,135 @@ NAME(dot_float)(const float *x, const double *y, size_t n)
 	for (size_t j = i; j < n; j++)
 		rest[j - i] = (double) x[j] * y[j];
 	return NAME(finish)(lanes, rest, (int) (n - i));
+}
+
+/* a where the mask is set, else b. */
+TARGET static inline __attribute__((always_inline)) Doubles
+NAME(choose)(Bits mask, Doubles a, Doubles b)
+{
+	return (Doubles) (((Bits) a & mask) | ((Bits) b & ~mask));
+}
+
+/*
+ * As ag_exp (maths.h): the power of two is found by adding a number so great that only an integer remains, whose
+ * low bits are then the exponent's.
+ */
+TARGET static inline __attribute__((always_inline)) Doubles
+NAME(exp)(Doubles x)
+{
+	Doubles shifted = x * 1.4426950408889634 + 0x1.8p52;
+	Doubles k = shifted - 0x1.8p52;
+	Doubles r = x - k * 6.93147180369123816490e-01;
+	Doubles p = (Doubles){0} + 1.0 / 6227020800.0;
+
+	r = r - k * 1.90821492927058770002e-10;
+	p = p * r + 1.0 / 479001600.0;
+	p = p * r + 1.0 / 39916800.0;
+	p = p * r + 1.0 / 3628800.0;
+	p = p * r + 1.0 / 362880.0;
+	p = p * r + 1.0 / 40320.0;
+	p = p * r + 1.0 / 5040.0;
+	p = p * r + 1.0 / 720.0;
+	p = p * r + 1.0 / 120.0;
+	p = p * r + 1.0 / 24.0;
+	p = p * r + 1.0 / 6.0;
+	p = p * r + 0.5;
+	p = p * r + 1.0;
+	p = p * r + 1.0;
+	p = (Doubles) ((Bits) p + ((Bits) shifted << 52));
+	return NAME(choose)((Bits) (x >= -708.0), p, (Doubles){0});
+}
+
+TARGET static void
+NAME(exps)(double *x, size_t n)
+{
+	for (size_t i = 0; i < n; i += LANES)
+		STORE(Doubles, x + i) = NAME(exp)(LOAD(Doubles, x + i));
+}
+
+/* The greatest of a row, by lanes and then by halves. */
+TARGET static inline __attribute__((always_inline)) double
+NAME(greatest)(const double *x, size_t n)
+{
+	Doubles most[PARTS];
+	double m[8];
+
+	for (int p = 0; p < PARTS; p++)
+		most[p] = LOAD(Doubles, x + p * LANES);
+	for (size_t i = 8; i < n; i += 8)
+		for (int p = 0; p < PARTS; p++)
+		{
+			Doubles y = LOAD(Doubles, x + i + p * LANES);
+
+			most[p] = NAME(choose)((Bits) (y > most[p]), y, most[p]);
+		}
+	for (int p = 0; p < PARTS; p++)
+		STORE(Doubles, m + p * LANES) = most[p];
+	for (int half = 4; half > 0; half /= 2)
+		for (int l = 0; l < half; l++)
+			m[l] = m[l + half] > m[l] ? m[l + half] : m[l];
+	return m[0];
+}
+
+TARGET static void
+NAME(exp_rows)(double *x, int n_rows, size_t n, double *greatest, double *sums)
+{
+	const double none[8] = {0};
+
+	for (int r = 0; r < n_rows; r++)
+		greatest[r] = NAME(greatest)(x + (size_t) r * n, n);
+	for (int r = 0; r < n_rows; r++, x += n)
+	{
+		Doubles lanes[PARTS] = {{0}};
+
+		for (size_t i = 0; i < n; i += 8)
+			for (int p = 0; p < PARTS; p++)
+			{
+				Doubles y = NAME(exp)(LOAD(Doubles, x + i + p * LANES) - greatest[r]);
+
+				STORE(Doubles, x + i + p * LANES) = y;
+				lanes[p] += y;
+			}
+		sums[r] = NAME(finish)(lanes, none, 0);
+	}
+}
+
+/* As ag_ln (maths.h); the exponent's bits become a double by the same trick backwards. */
+TARGET static void
+NAME(logs)(double *x, size_t n)
+{
+	for (size_t i = 0; i < n; i += LANES)
+	{
+		Bits bits = (Bits) LOAD(Doubles, x + i);
+		Doubles e = (Doubles) ((bits >> 52) | UINT64_C(0x4330000000000000)) - 0x1.00000000003ffp52;
+		Doubles y =
+			(Doubles) ((bits & UINT64_C(0x000fffffffffffff)) | UINT64_C(0x3ff0000000000000));
+		Bits halve = (Bits) (y > 1.4142135623730951);
+		Doubles m = NAME(choose)(halve, y * 0.5, y), s = (m - 1.0) / (m + 1.0), z = s * s;
+		Doubles p = (Doubles){0} + 1.0 / 23.0;
+
+		e += NAME(choose)(halve, (Doubles){0} + 1.0, (Doubles){0});
+		p = p * z + 1.0 / 21.0;
+		p = p * z + 1.0 / 19.0;
+		p = p * z + 1.0 / 17.0;
+		p = p * z + 1.0 / 15.0;
+		p = p * z + 1.0 / 13.0;
+		p = p * z + 1.0 / 11.0;
+		p = p * z + 1.0 / 9.0;
+		p = p * z + 1.0 / 7.0;
+		p = p * z + 1.0 / 5.0;
+		p = p * z + 1.0 / 3.0;
+		p = s * 2.0 + s * 2.0 * z * p;
+		STORE(Doubles, x + i) =
+			e * 6.93147180369123816490e-01 + (p + e * 1.90821492927058770002e-10);
+	}
+}
+
+TARGET static void
+NAME(widen)(const float *x, double *y, size_t n)
+{
+	for (size_t i = 0; i < n; i += LANES)
+		STORE(Doubles, y + i) = __builtin_convertvector(LOAD(Halves, x + i), Doubles);
 }
 
 TARGET static void
@@ -166,6 +297,25 @@ NAME(row_of_tile)(const double *a, size_t a_step, const double *b, size_t b_step
 	STORE(Doubles, out) += sum;
 }
 
+/* Eight by one register: where outputs fill a single one, four sums would wait for each other. */
+TARGET static void
+NAME(tile_tall)(const double *a, size_t a_step, size_t a_next, const double *b, size_t b_step,
+				int summed, double *out, size_t out_stride)
+{
+	Doubles s[8] = {{0}};
+
+	for (int t = 0; t < summed; t++)
+	{
+		const double *at = a + (size_t) t * a_step;
+		Doubles y = LOAD(Doubles, b + (size_t) t * b_step);
+
+		for (size_t i = 0; i < 8; i++)
+			s[i] += y * at[i * a_next];
+	}
+	for (size_t i = 0; i < 8; i++)
+		STORE(Doubles, out + i * out_stride) += s[i];
+}
+
 /* out[i][k] += sum over t of a[t a_step + i a_next] b[t b_step + k]. */
 TARGET static void
 NAME(product)(const double *a, size_t a_step, size_t a_next, const double *b, size_t b_step,
@@ -173,6 +323,10 @@ NAME(product)(const double *a, size_t a_step, size_t a_next, const double *b, si
 {
 	int i = 0;
 
+	for (; n_out == LANES && i + 8 <= n_i; i += 8)
+		NAME(tile_tall)
+	(a + (size_t) i * a_next, a_step, a_next, b, b_step, summed, out + (size_t) i * out_stride,
+	 out_stride);
 	for (; i + 4 <= n_i; i += 4)
 	{
 		const double *ai = a + (size_t) i * a_next;
@@ -255,10 +409,10 @@ NAME(distances_one)(const float *panel, const uint32_t *codes, int n_numbers, in
 	NAME(measure)(1, panel, codes, n_numbers, n_codes, queries, query_codes, mismatch, out);
 }
 
-static const AgVectorOps NAME(ops) = {NAME_TEXT,       NAME(dot),
-									  NAME(dot_float), NAME(add_rows),
-									  NAME(multiply),  NAME(multiply_transposed),
-									  NAME(distances), NAME(distances_one)};
+static const AgVectorOps NAME(ops) = {
+	NAME_TEXT,       NAME(dot),          NAME(dot_float), NAME(widen),    NAME(exps),
+	NAME(exp_rows),  NAME(logs),         NAME(add_rows),  NAME(multiply), NAME(multiply_transposed),
+	NAME(distances), NAME(distances_one)};
 
 #undef TILE
 #undef PARTS
@@ -267,6 +421,7 @@ static const AgVectorOps NAME(ops) = {NAME_TEXT,       NAME(dot),
 #undef Floats
 #undef Halves
 #undef Codes
+#undef Bits
 #undef VARIANT
 #undef TARGET
 #undef LANES

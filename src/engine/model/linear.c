@@ -34,7 +34,7 @@ const AgParamSpec ag_linear_specs[] = {
 	 OFFSET(dense.skew_threshold)},
 	{"proc.impute_strategy", NULL, AG_PARAM_CHOICE, 0, 1, AG_DENSE_MEDIAN, "median mean",
 	 "what a missing number counts as", OFFSET(dense.impute)},
-	{"proc.min_level_count", NULL, AG_PARAM_INT, 1, 1e9, 3, NULL,
+	{"proc.min_level_count", NULL, AG_PARAM_INT, 1, 1e9, 1, NULL,
 	 "training rows that a category needs for a column of its own", OFFSET(dense.min_level_count)},
 	{"proc.max_category_levels", NULL, AG_PARAM_INT, 1, 1e6, 10000, NULL,
 	 "most columns of one categorical feature; other categories share one",

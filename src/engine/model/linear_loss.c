@@ -15,8 +15,8 @@
 #define MAX_PARTS 32
 #define MIN_PART_ROWS 128
 #define MAX_PART_BYTES ((size_t) 256 << 20) /* of all gradients together */
-#define MAX_BLOCK_ROWS 64
-#define BLOCK_FLOATS 32768 /* of a block's numbers: 128 KB */
+#define MAX_BLOCK_ROWS 64                   /* a multiple of 8 */
+#define BLOCK_FLOATS 32768                  /* of a block's numbers: 128 KB */
 #define ADD_CHUNK 4096
 
 int
@@ -65,21 +65,46 @@ ag_linear_sum_free(AgLinearProblem *problem)
 	ag_mem_free(mem, problem->parts);
 }
 
-/* Loss of one row with one score; *slope gets its derivative. */
+/*
+ * Loss of n rows with one score each, which becomes its derivative; there is room for a multiple of 8. Logistic
+ * loss and its slope are both told from e^-|score|, which can't overflow.
+ */
 static double
-row_loss(const AgLinearProblem *problem, int64_t i, double score, double *slope)
+block_slopes(const AgLinearProblem *problem, int64_t begin, int n, double *scores)
 {
-	double w = problem->weight != NULL ? problem->weight[i] : 1.0, e, margin;
+	double e[MAX_BLOCK_ROWS], loss = 0.0;
+	int padded = (n + 7) / 8 * 8;
 
 	if (problem->link == AG_LINK_IDENTITY)
 	{
-		*slope = w * (score - problem->target[i]);
-		return 0.5 * *slope * (score - problem->target[i]);
+		for (int b = 0; b < n; b++)
+		{
+			double w = problem->weight != NULL ? problem->weight[begin + b] : 1.0;
+			double miss = scores[b] - problem->target[begin + b];
+
+			scores[b] = w * miss;
+			loss += 0.5 * scores[b] * miss;
+		}
+		return loss;
 	}
-	margin = problem->class_of[i] == 1 ? score : -score;
-	e = ag_exp(-fabs(score));
-	*slope = w * ((score >= 0.0 ? 1.0 : e) / (1.0 + e) - (double) problem->class_of[i]);
-	return w * (ag_ln(1.0 + e) + (margin < 0.0 ? -margin : 0.0));
+	for (int b = 0; b < padded; b++)
+		e[b] = b < n ? -fabs(scores[b]) : 0.0;
+	problem->ops->exps(e, (size_t) padded);
+	for (int b = 0; b < n; b++)
+	{
+		double w = problem->weight != NULL ? problem->weight[begin + b] : 1.0;
+		double y = (double) problem->class_of[begin + b];
+		double margin = y == 1.0 ? scores[b] : -scores[b];
+
+		loss += margin < 0.0 ? -margin * w : 0.0;
+		scores[b] = w * ((scores[b] >= 0.0 ? 1.0 : e[b]) / (1.0 + e[b]) - y);
+	}
+	for (int b = 0; b < padded; b++)
+		e[b] += 1.0;
+	problem->ops->logs(e, (size_t) padded);
+	for (int b = 0; b < n; b++)
+		loss += problem->weight != NULL ? problem->weight[begin + b] * e[b] : e[b];
+	return loss;
 }
 
 /* Rows [begin, end) of the training rows where a model has one score. */
@@ -88,7 +113,7 @@ block_single(const AgLinearProblem *problem, int64_t begin, int n, double *gradi
 {
 	const AgDenseMatrix *matrix = problem->matrix;
 	const double *x = problem->x, *by_column = x + matrix->stride;
-	double intercept = x[ag_linear_intercept_at(problem)], loss = 0.0;
+	double intercept = x[ag_linear_intercept_at(problem)], loss;
 	double slopes[MAX_BLOCK_ROWS], total = 0.0;
 	const float *numbers[MAX_BLOCK_ROWS];
 
@@ -102,7 +127,13 @@ block_single(const AgLinearProblem *problem, int64_t begin, int n, double *gradi
 		score += problem->ops->dot_float(numbers[b], x, matrix->stride);
 		for (uint32_t s = 0; s < matrix->n_slots; s++)
 			score += by_column[slots[s]];
-		loss += row_loss(problem, begin + b, score, &slopes[b]);
+		slopes[b] = score;
+	}
+	loss = block_slopes(problem, begin, n, slopes);
+	for (int b = 0; b < n; b++)
+	{
+		const uint32_t *slots = matrix->slots + (size_t) problem->rows[begin + b] * matrix->n_slots;
+
 		total += slopes[b];
 		for (uint32_t s = 0; s < matrix->n_slots; s++)
 			gradient[matrix->stride + slots[s]] += slopes[b];
@@ -112,27 +143,41 @@ block_single(const AgLinearProblem *problem, int64_t begin, int n, double *gradi
 	return loss;
 }
 
-/* Scores of a row become what its loss adds to the gradient of each score. Returns the loss. */
+/* Scores of n rows become what their losses add to the gradient of each score. Returns the loss. */
 static double
-softmax_slopes(const AgLinearProblem *problem, int64_t i, double *scores)
+softmax_slopes(const AgLinearProblem *problem, int64_t begin, int n, double *scores)
 {
-	double w = problem->weight != NULL ? problem->weight[i] : 1.0;
-	double greatest = scores[0], sum = 0.0, own = scores[problem->class_of[i]];
-	uint32_t n = problem->n_outputs;
+	uint32_t padded = problem->n_padded;
+	double own[MAX_BLOCK_ROWS], greatest[MAX_BLOCK_ROWS], sums[MAX_BLOCK_ROWS], loss = 0.0;
 
-	for (uint32_t k = 1; k < n; k++)
-		greatest = scores[k] > greatest ? scores[k] : greatest;
-	for (uint32_t k = 0; k < n; k++)
+	for (int b = 0; b < n; b++)
 	{
-		scores[k] = ag_exp(scores[k] - greatest);
-		sum += scores[k];
+		double *row = scores + (size_t) b * padded;
+
+		own[b] = row[problem->class_of[begin + b]];
+		for (uint32_t k = problem->n_outputs; k < padded; k++)
+			row[k] = -INFINITY;
 	}
-	for (uint32_t k = 0; k < n; k++)
-		scores[k] *= w / sum;
-	for (uint32_t k = n; k < problem->n_padded; k++)
-		scores[k] = 0.0;
-	scores[problem->class_of[i]] -= w;
-	return w * (ag_ln(sum) + greatest - own);
+	problem->ops->exp_rows(scores, n, padded, greatest, sums);
+	for (int b = 0; b < n; b++)
+	{
+		double w = problem->weight != NULL ? problem->weight[begin + b] : 1.0;
+		double *row = scores + (size_t) b * padded, scale = w / sums[b];
+
+		for (uint32_t k = 0; k < padded; k++)
+			row[k] *= scale;
+		row[problem->class_of[begin + b]] -= w;
+	}
+	for (int b = n; b < (n + 7) / 8 * 8; b++)
+		sums[b] = 1.0;
+	problem->ops->logs(sums, (size_t) (n + 7) / 8 * 8);
+	for (int b = 0; b < n; b++)
+	{
+		double w = problem->weight != NULL ? problem->weight[begin + b] : 1.0;
+
+		loss += w * (sums[b] + greatest[b] - own[b]);
+	}
+	return loss;
 }
 
 static void
@@ -150,7 +195,7 @@ block_softmax(const AgLinearProblem *problem, int64_t begin, int n, double *grad
 	uint32_t padded = problem->n_padded;
 	size_t stride = matrix->stride;
 	const double *by_column = problem->x + stride * padded;
-	double *x = scratch, *scores = scratch + (size_t) problem->block_rows * stride, loss = 0.0;
+	double *x = scratch, *scores = scratch + (size_t) problem->block_rows * stride, loss;
 
 	for (int b = 0; b < n; b++)
 	{
@@ -159,11 +204,10 @@ block_softmax(const AgLinearProblem *problem, int64_t begin, int n, double *grad
 
 		memcpy(scores + (size_t) b * padded, problem->x + ag_linear_intercept_at(problem),
 			   padded * sizeof(double));
-		for (size_t j = 0; j < stride; j++)
-			x[(size_t) b * stride + j] = (double) numbers[j];
+		problem->ops->widen(numbers, x + (size_t) b * stride, stride);
 	}
-	problem->ops->multiply(x, stride, problem->x, padded, n, (int) stride, (int) padded, scores,
-						   padded);
+	problem->ops->multiply(x, stride, problem->x, padded, n, (int) problem->n_numbers, (int) padded,
+						   scores, padded);
 	for (int b = 0; b < n; b++)
 	{
 		const uint32_t *slots = matrix->slots + (size_t) problem->rows[begin + b] * matrix->n_slots;
@@ -171,13 +215,19 @@ block_softmax(const AgLinearProblem *problem, int64_t begin, int n, double *grad
 
 		for (uint32_t s = 0; s < matrix->n_slots; s++)
 			add_vector(row_scores, by_column + (size_t) slots[s] * padded, padded);
-		loss += softmax_slopes(problem, begin + b, row_scores);
+	}
+	loss = softmax_slopes(problem, begin, n, scores);
+	for (int b = 0; b < n; b++)
+	{
+		const uint32_t *slots = matrix->slots + (size_t) problem->rows[begin + b] * matrix->n_slots;
+		double *row_scores = scores + (size_t) b * padded;
+
 		for (uint32_t s = 0; s < matrix->n_slots; s++)
 			add_vector(gradient + (stride + slots[s]) * padded, row_scores, padded);
 		add_vector(gradient + ag_linear_intercept_at(problem), row_scores, padded);
 	}
-	problem->ops->multiply_transposed(x, stride, scores, padded, n, (int) stride, (int) padded,
-									  gradient, padded);
+	problem->ops->multiply_transposed(x, stride, scores, padded, n, (int) problem->n_numbers,
+									  (int) padded, gradient, padded);
 	return loss;
 }
 

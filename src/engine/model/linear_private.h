@@ -20,7 +20,8 @@ typedef struct AgLinearProblem
 	int64_t n_rows;
 	AgLink link;
 	uint32_t n_outputs;
-	uint32_t n_padded; /* n_outputs, rounded up to 8 where it isn't 1 */
+	uint32_t n_padded;  /* n_outputs, rounded up to 8 where it isn't 1 */
+	uint32_t n_numbers; /* of the matrix, without its padding */
 	uint32_t n_columns;
 	double *target;    /* [n_rows] IDENTITY: mean 0, spread 1 */
 	int32_t *class_of; /* [n_rows] otherwise */
