@@ -54,14 +54,15 @@ static float
 distance(const Fitted *fitted, size_t a, size_t b, float category_distance)
 {
 	const AgDenseMatrix *m = fitted->matrix;
-	float sum = 0.0f;
+	float four[4] = {0}, sum;
 
 	for (uint32_t j = 0; j < fitted->dense->n_numbers; j++)
 	{
 		float d = m->numbers[a * m->stride + j] - m->numbers[b * m->stride + j];
 
-		sum += d * d;
+		four[j % 4] += d * d;
 	}
+	sum = (four[0] + four[1]) + (four[2] + four[3]);
 	for (uint32_t s = 0; s < m->n_slots; s++)
 		if (m->slots[a * m->n_slots + s] != m->slots[b * m->n_slots + s])
 			sum += category_distance;

@@ -1,6 +1,8 @@
 /* vector.c - every variant of the inner loops against a plain telling of them, to the bit. */
 #include "unit/unit.h"
 
+#include <stdbool.h>
+
 #include "engine/base/maths.h"
 #include "engine/base/rng.h"
 #include "engine/base/vector.h"
@@ -152,13 +154,59 @@ check_products(const AgVectorOps *ops)
 			}
 }
 
+static float
+plain_distance(const AgPanel *panel, int lane, const float *query, const uint32_t *codes)
+{
+	float four[4] = {0}, sum;
+
+	for (int j = 0; j < panel->n_numbers; j++)
+	{
+		float d = panel->numbers[j * AG_PANEL + lane] - query[j];
+
+		four[j % 4] += d * d;
+	}
+	sum = (four[0] + four[1]) + (four[2] + four[3]);
+	for (int s = 0; s < panel->n_codes; s++)
+		sum += panel->codes[s * AG_PANEL + lane] != codes[s] ? panel->mismatch : 0.0f;
+	return sum;
+}
+
+/* Masks never miss a nearer row, and seldom name another. */
+static void
+check_near(const AgVectorOps *ops, const AgPanel *panel, const float *const *queries,
+		   const uint32_t *const *codes, long *n_named, long *n_nearer)
+{
+	float norms[AG_QUERIES] = {0}, within[AG_QUERIES];
+	uint32_t masks[AG_QUERIES];
+
+	for (int q = 0; q < AG_QUERIES; q++)
+	{
+		for (int j = 0; j < panel->n_numbers; j++)
+			norms[q] += queries[q][j] * queries[q][j];
+		within[q] = plain_distance(panel, 5, queries[q], codes[q]);
+	}
+	within[0] = INFINITY;
+	ops->near(panel, queries, codes, norms, within, masks);
+	AG_CHECK_EQ(masks[0], 65535);
+	for (int q = 1; q < AG_QUERIES; q++)
+		for (int lane = 0; lane < AG_PANEL; lane++)
+		{
+			bool nearer = plain_distance(panel, lane, queries[q], codes[q]) < within[q];
+
+			AG_CHECK(!nearer || (masks[q] >> lane & 1));
+			*n_nearer += nearer;
+			*n_named += masks[q] >> lane & 1;
+		}
+}
+
 static void
 check_distances(const AgVectorOps *ops)
 {
 	uint32_t codes[5 * AG_PANEL], query_codes[AG_QUERIES][5];
 	const float *queries[AG_QUERIES];
 	const uint32_t *coded[AG_QUERIES];
-	float out[AG_QUERIES * AG_PANEL], one[AG_PANEL];
+	float norms[AG_PANEL], squared[AG_PANEL];
+	long n_named = 0, n_nearer = 0;
 
 	for (uint64_t i = 0; i < 5 * AG_PANEL; i++)
 		codes[i] = ag_random_below(5, i, 3);
@@ -172,25 +220,21 @@ check_distances(const AgVectorOps *ops)
 	for (int n_numbers = 0; n_numbers < 20; n_numbers++)
 		for (int n_codes = 0; n_codes <= 5; n_codes++)
 		{
-			ops->distances(af, codes, n_numbers, n_codes, queries, coded, 1.25f, out);
-			for (int q = 0; q < AG_QUERIES; q++)
-				for (int lane = 0; lane < AG_PANEL; lane++)
-				{
-					float sum = 0.0f;
+			AgPanel panel = {af, codes, norms, n_numbers, n_codes, 1.25f};
 
-					for (int j = 0; j < n_numbers; j++)
-					{
-						float d = af[j * AG_PANEL + lane] - queries[q][j];
-
-						sum += d * d;
-					}
-					for (int s = 0; s < n_codes; s++)
-						sum += codes[s * AG_PANEL + lane] != query_codes[q][s] ? 1.25f : 0.0f;
-					AG_CHECK(out[q * AG_PANEL + lane] == sum);
-				}
-			ops->distances_one(af, codes, n_numbers, n_codes, queries + 2, coded + 2, 1.25f, one);
-			AG_CHECK(memcmp(one, out + 2 * AG_PANEL, sizeof one) == 0);
+			for (int lane = 0; lane < AG_PANEL; lane++)
+			{
+				norms[lane] = 0.0f;
+				for (int j = 0; j < n_numbers; j++)
+					norms[lane] += af[j * AG_PANEL + lane] * af[j * AG_PANEL + lane];
+			}
+			ops->distances(&panel, queries[2], coded[2], squared);
+			for (int lane = 0; lane < AG_PANEL; lane++)
+				AG_CHECK(squared[lane] == plain_distance(&panel, lane, queries[2], coded[2]));
+			check_near(ops, &panel, queries, coded, &n_named, &n_nearer);
 		}
+	AG_CHECK(n_named - n_nearer <
+			 n_nearer / 3); /* row 5 itself is as near, and so are ties of codes */
 }
 
 int

@@ -12,8 +12,17 @@
 
 /* Rows of a panel of neighbours, side by side. */
 #define AG_PANEL 16
-/* Queries that `distances` measures at a time. */
-#define AG_QUERIES 4
+/* Queries that `near` compares at a time. */
+#define AG_QUERIES 8
+
+typedef struct AgPanel
+{
+	const float *numbers;  /* [n_numbers][AG_PANEL] */
+	const uint32_t *codes; /* [n_codes][AG_PANEL] */
+	const float *norms;    /* [AG_PANEL] sums of squares; only `near` reads them */
+	int n_numbers, n_codes;
+	float mismatch;
+} AgPanel;
 
 typedef struct AgVectorOps
 {
@@ -49,15 +58,18 @@ typedef struct AgVectorOps
 								int n_rows, int n_inner, int n_out, double *out, size_t out_stride);
 
 	/*
-	 * Squared distances from one query, or AG_QUERIES of them, to the AG_PANEL rows of a panel: numbers are panel[j][lane],
-	 * codes[s][lane]; a code that differs adds mismatch. out[query][lane], the same for a query whichever way it comes.
+	 * Squared distances from a query to the AG_PANEL rows of a panel: the squares of differences are added in four sums
+	 * (number j to the j % 4th), these as (0 + 1) + (2 + 3), and then mismatch for each code that differs.
 	 */
-	void (*distances)(const float *panel, const uint32_t *codes, int n_numbers, int n_codes,
-					  const float *const *queries, const uint32_t *const *query_codes,
-					  float mismatch, float *out);
-	void (*distances_one)(const float *panel, const uint32_t *codes, int n_numbers, int n_codes,
-						  const float *const *queries, const uint32_t *const *query_codes,
-						  float mismatch, float *out);
+	void (*distances)(const AgPanel *panel, const float *query, const uint32_t *query_codes,
+					  float *squared);
+	/*
+	 * Bit `lane` of masks[q] tells whether that row may be nearer to query q than within[q]: it is set whenever `distances`
+	 * gives less, and rarely otherwise. AG_QUERIES queries at a time, by |a|^2 + |b|^2 - 2 ab.
+	 */
+	void (*near)(const AgPanel *panel, const float *const *queries,
+				 const uint32_t *const *query_codes, const float *query_norms, const float *within,
+				 uint32_t *masks);
 } AgVectorOps;
 
 /* The fastest table that this machine runs. */

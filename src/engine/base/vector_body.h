@@ -4,6 +4,7 @@
  *   VARIANT    suffix of the functions' names
  *   TARGET     attribute that lets the compiler use the variant's instructions
  *   LANES      doubles in a register: 2, 4 or 8
+ *   LESS(a, b) bits of the floats of register a that are less than the number b
  *   NAME_TEXT  the table's name
  *
  * All but what is guarded is meant to be read several times.
@@ -32,8 +33,7 @@ typedef float Halves __attribute__((vector_size(4 * LANES), aligned(4), may_alia
 typedef uint32_t Codes __attribute__((vector_size(8 * LANES), aligned(4), may_alias));
 typedef uint64_t Bits __attribute__((vector_size(8 * LANES), aligned(8), may_alias));
 
-#define PARTS (8 / LANES)      /* registers of eight doubles */
-#define HALF_PARTS (8 / LANES) /* registers of a panel's sixteen floats */
+#define PARTS (8 / LANES) /* registers of eight doubles, or of a panel's sixteen floats */
 
 /* The last i % 8 pairs, and the order in which lanes are added. */
 TARGET static inline double
@@ -358,65 +358,109 @@ NAME(multiply_transposed)(const double *x, size_t x_stride, const double *y, siz
 	NAME(product)(x, x_stride, 1, y, y_stride, n_rows, n_inner, n_out, out, out_stride);
 }
 
-/* n_queries is known where this is inlined, and so its sums live in registers. */
-TARGET static inline __attribute__((always_inline)) void
-NAME(measure)(int n_queries, const float *panel, const uint32_t *codes, int n_numbers, int n_codes,
-			  const float *const *queries, const uint32_t *const *query_codes, float mismatch,
-			  float *out)
+/* What a code that differs adds. */
+TARGET static inline __attribute__((always_inline)) Floats
+NAME(mismatches)(const AgPanel *panel, int part, const uint32_t *query_codes)
 {
-	Floats sums[AG_QUERIES][HALF_PARTS] = {{{0}}};
-	Floats penalty = (Floats){0} + mismatch;
+	Floats penalty = (Floats){0} + panel->mismatch, sum = {0};
 
-	for (int j = 0; j < n_numbers; j++)
-		for (int p = 0; p < HALF_PARTS; p++)
-		{
-			Floats b = LOAD(Floats, panel + (size_t) j * AG_PANEL + p * 2 * LANES);
+	for (int s = 0; s < panel->n_codes; s++)
+	{
+		Codes b = LOAD(Codes, panel->codes + (size_t) s * AG_PANEL + part * 2 * LANES);
 
-			for (int q = 0; q < n_queries; q++)
+		sum += (Floats) ((Codes) penalty & (Codes) (b != query_codes[s]));
+	}
+	return sum;
+}
+
+TARGET static void
+NAME(distances)(const AgPanel *panel, const float *query, const uint32_t *query_codes,
+				float *squared)
+{
+	for (int p = 0; p < PARTS; p++)
+	{
+		Floats four[4] = {{0}}, penalty = (Floats){0} + panel->mismatch, sum;
+		const float *at = panel->numbers + p * 2 * LANES;
+		int j = 0;
+
+		for (; j + 4 <= panel->n_numbers; j += 4)
+			for (int i = 0; i < 4; i++)
 			{
-				Floats d = b - queries[q][j];
+				Floats d = LOAD(Floats, at + (size_t) (j + i) * AG_PANEL) - query[j + i];
 
-				sums[q][p] += d * d;
+				four[i] += d * d;
 			}
-		}
-	for (int s = 0; s < n_codes; s++)
-		for (int p = 0; p < HALF_PARTS; p++)
+		for (int i = 0; j + i < panel->n_numbers; i++)
 		{
-			Codes b = LOAD(Codes, codes + (size_t) s * AG_PANEL + p * 2 * LANES);
+			Floats d = LOAD(Floats, at + (size_t) (j + i) * AG_PANEL) - query[j + i];
 
-			for (int q = 0; q < n_queries; q++)
-				sums[q][p] += (Floats) ((Codes) penalty & (Codes) (b != query_codes[q][s]));
+			four[i] += d * d;
 		}
-	for (int q = 0; q < n_queries; q++)
-		for (int p = 0; p < HALF_PARTS; p++)
-			STORE(Floats, out + q * AG_PANEL + p * 2 * LANES) = sums[q][p];
+		sum = (four[0] + four[1]) + (four[2] + four[3]);
+		for (int s = 0; s < panel->n_codes; s++)
+		{
+			Codes b = LOAD(Codes, panel->codes + (size_t) s * AG_PANEL + p * 2 * LANES);
+
+			sum += (Floats) ((Codes) penalty & (Codes) (b != query_codes[s]));
+		}
+		STORE(Floats, squared + p * 2 * LANES) = sum;
+	}
+}
+
+/*
+ * n queries, with their sums in registers. What rounding can do to any of the sums is less than `slack` times their terms:
+ * each of its 4 (numbers + codes) + 16 or fewer roundings is at most 2^-24 of a sum of squares or mismatches.
+ */
+TARGET static inline __attribute__((always_inline)) void
+NAME(compare)(int n, const AgPanel *panel, const float *const *queries,
+			  const uint32_t *const *query_codes, const float *query_norms, const float *within,
+			  uint32_t *masks)
+{
+	float slack = (float) (4 * (panel->n_numbers + panel->n_codes) + 16) * 0x1p-24f;
+	float worst_codes = (float) panel->n_codes * panel->mismatch;
+	Floats sums[AG_QUERIES][PARTS] = {{{0}}};
+
+	for (int j = 0; j < panel->n_numbers; j++)
+		for (int p = 0; p < PARTS; p++)
+		{
+			Floats b = LOAD(Floats, panel->numbers + (size_t) j * AG_PANEL + p * 2 * LANES);
+
+			for (int q = 0; q < n; q++)
+				sums[q][p] += b * queries[q][j];
+		}
+	for (int q = 0; q < n; q++)
+	{
+		float own = query_norms[q] - slack * (query_norms[q] + worst_codes);
+
+		masks[q] = 0;
+		for (int p = 0; p < PARTS; p++)
+		{
+			Floats norms = LOAD(Floats, panel->norms + p * 2 * LANES);
+			Floats least = norms - norms * slack + own - sums[q][p] * 2.0f;
+
+			if (panel->n_codes > 0)
+				least += NAME(mismatches)(panel, p, query_codes[q]);
+			masks[q] |= LESS(least, within[q]) << (p * 2 * LANES);
+		}
+	}
 }
 
 TARGET static void
-NAME(distances)(const float *panel, const uint32_t *codes, int n_numbers, int n_codes,
-				const float *const *queries, const uint32_t *const *query_codes, float mismatch,
-				float *out)
+NAME(near)(const AgPanel *panel, const float *const *queries, const uint32_t *const *query_codes,
+		   const float *query_norms, const float *within, uint32_t *masks)
 {
-	NAME(measure)
-	(AG_QUERIES, panel, codes, n_numbers, n_codes, queries, query_codes, mismatch, out);
-}
-
-TARGET static void
-NAME(distances_one)(const float *panel, const uint32_t *codes, int n_numbers, int n_codes,
-					const float *const *queries, const uint32_t *const *query_codes, float mismatch,
-					float *out)
-{
-	NAME(measure)(1, panel, codes, n_numbers, n_codes, queries, query_codes, mismatch, out);
+	for (int q = 0; q < AG_QUERIES; q += LANES)
+		NAME(compare)
+	(LANES, panel, queries + q, query_codes + q, query_norms + q, within + q, masks + q);
 }
 
 static const AgVectorOps NAME(ops) = {
-	NAME_TEXT,       NAME(dot),          NAME(dot_float), NAME(widen),    NAME(exps),
-	NAME(exp_rows),  NAME(logs),         NAME(add_rows),  NAME(multiply), NAME(multiply_transposed),
-	NAME(distances), NAME(distances_one)};
+	NAME_TEXT,       NAME(dot),  NAME(dot_float), NAME(widen),    NAME(exps),
+	NAME(exp_rows),  NAME(logs), NAME(add_rows),  NAME(multiply), NAME(multiply_transposed),
+	NAME(distances), NAME(near)};
 
 #undef TILE
 #undef PARTS
-#undef HALF_PARTS
 #undef Doubles
 #undef Floats
 #undef Halves
@@ -426,3 +470,4 @@ static const AgVectorOps NAME(ops) = {
 #undef TARGET
 #undef LANES
 #undef NAME_TEXT
+#undef LESS

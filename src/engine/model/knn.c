@@ -311,17 +311,18 @@ ag_knn_run(const AgKnn *knn, const double *features, void *scratch, double *out)
 	AgNeighbor *heap = scratch;
 	float *numbers = (float *) (heap + knn->n_neighbors), squared[AG_PANEL];
 	uint32_t *slots = (uint32_t *) (numbers + knn->n_numbers), n = 0;
-	const float *query = numbers;
-	const uint32_t *codes = slots;
+	AgPanel panel = {.n_numbers = (int) knn->n_numbers,
+					 .n_codes = (int) knn->n_slots,
+					 .mismatch = knn->category_distance};
 
 	ag_dense_encode(knn->dense, features, numbers, slots);
 	for (uint32_t first = 0; first < knn->n_rows; first += AG_PANEL)
 	{
 		uint32_t n_lanes = knn->n_rows - first < AG_PANEL ? knn->n_rows - first : AG_PANEL;
 
-		ops->distances_one(knn->panels + (size_t) first * knn->n_numbers,
-						   knn->codes + (size_t) first * knn->n_slots, (int) knn->n_numbers,
-						   (int) knn->n_slots, &query, &codes, knn->category_distance, squared);
+		panel.numbers = knn->panels + (size_t) first * knn->n_numbers;
+		panel.codes = knn->codes + (size_t) first * knn->n_slots;
+		ops->distances(&panel, numbers, slots, squared);
 		for (uint32_t lane = 0; lane < n_lanes; lane++)
 			if (n < knn->n_neighbors || squared[lane] < heap[0].squared)
 				n = ag_knn_offer(heap, n, knn->n_neighbors, squared[lane], first + lane);

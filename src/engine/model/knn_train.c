@@ -2,7 +2,7 @@
  * knn_train.c - the KNN family's training: the rows that are kept, and the neighbours of many rows at once.
  *
  * Validation rows go in groups past the panels, and panels in stretches that stay in the cache while all rows of the group
- * are measured against them.
+ * are compared with them. The comparison is a cheap bound; only rows that pass it are measured.
  */
 #include <float.h>
 #include <math.h>
@@ -23,9 +23,11 @@ typedef struct Training
 	const AgDenseMatrix *matrix;
 	const AgTrainData *data;
 	const AgKnnParams *params;
+	const AgVectorOps *ops;
 	uint32_t *rows; /* [n_rows] rows of the table that are kept, ascending */
 	uint32_t n_rows;
 	AgKnn *knn;
+	float *norms;       /* [n_panels][AG_PANEL] sums of the rows' squares */
 	AgNeighbor **heaps; /* [threads][GROUP][n_neighbors] */
 	double *proba;
 	_Atomic bool late;
@@ -204,6 +206,16 @@ make_model(Training *t)
 	return status;
 }
 
+static float
+norm_of(const float *numbers, uint32_t n)
+{
+	float sum = 0.0f;
+
+	for (uint32_t j = 0; j < n; j++)
+		sum += numbers[j] * numbers[j];
+	return sum;
+}
+
 /* Where a row of the table is among the kept ones. */
 static uint32_t
 place_of(const Training *t, uint32_t row)
@@ -227,40 +239,60 @@ typedef struct Group
 	int n;
 	const float *numbers[GROUP];
 	const uint32_t *codes[GROUP];
+	float norms[GROUP];
+	float within[GROUP];  /* of the farthest neighbour so far, once there are enough */
 	uint32_t self[GROUP]; /* the kept row that the query itself is */
 	uint32_t n_found[GROUP];
 } Group;
 
-/* Measures queries [q, q + AG_QUERIES) of a group against panels [begin, end). */
+/* Measures the rows of a panel that may be among a query's nearest. */
+static void
+offer_lanes(const Training *t, Group *group, int q, const AgPanel *panel, uint32_t first,
+			uint32_t mask, AgNeighbor *heap)
+{
+	const AgKnn *knn = t->knn;
+	float squared[AG_PANEL];
+
+	if (knn->n_rows - first < AG_PANEL)
+		mask &= (1u << (knn->n_rows - first)) - 1;
+	if (mask != 0)
+		t->ops->distances(panel, group->numbers[q], group->codes[q], squared);
+	for (; mask != 0; mask &= mask - 1)
+	{
+		uint32_t lane = (uint32_t) __builtin_ctz(mask), row = first + lane;
+
+		if (row != group->self[q] && squared[lane] < group->within[q])
+			group->n_found[q] =
+				ag_knn_offer(heap, group->n_found[q], knn->n_neighbors, squared[lane], row);
+		if (group->n_found[q] == knn->n_neighbors)
+			group->within[q] = heap[0].squared;
+	}
+}
+
+/* Queries [q, q + AG_QUERIES) of a group against panels [begin, end). */
 static void
 search_panels(const Training *t, Group *group, int q, uint32_t begin, uint32_t end,
 			  AgNeighbor *heaps)
 {
 	const AgKnn *knn = t->knn;
-	const AgVectorOps *ops = ag_vector_ops();
-	float squared[AG_QUERIES * AG_PANEL];
+	AgPanel panel = {.n_numbers = (int) knn->n_numbers,
+					 .n_codes = (int) knn->n_slots,
+					 .mismatch = knn->category_distance};
+	uint32_t masks[AG_QUERIES];
 
-	for (uint32_t panel = begin; panel < end; panel++)
+	for (uint32_t p = begin; p < end; p++)
 	{
-		uint32_t first = panel * AG_PANEL;
-		uint32_t n_lanes = knn->n_rows - first < AG_PANEL ? knn->n_rows - first : AG_PANEL;
+		size_t first = (size_t) p * AG_PANEL;
 
-		ops->distances(knn->panels + (size_t) first * knn->n_numbers,
-					   knn->codes + (size_t) first * knn->n_slots, (int) knn->n_numbers,
-					   (int) knn->n_slots, group->numbers + q, group->codes + q,
-					   knn->category_distance, squared);
+		panel.numbers = knn->panels + first * knn->n_numbers;
+		panel.codes = knn->codes + first * knn->n_slots;
+		panel.norms = t->norms + first;
+		t->ops->near(&panel, group->numbers + q, group->codes + q, group->norms + q,
+					 group->within + q, masks);
 		for (int i = 0; i < AG_QUERIES && q + i < group->n; i++)
-		{
-			AgNeighbor *heap = heaps + (size_t) (q + i) * knn->n_neighbors;
-			const float *d = squared + i * AG_PANEL;
-			uint32_t n = group->n_found[q + i];
-
-			for (uint32_t lane = 0; lane < n_lanes; lane++)
-				if ((n < knn->n_neighbors || d[lane] < heap[0].squared) &&
-					first + lane != group->self[q + i])
-					n = ag_knn_offer(heap, n, knn->n_neighbors, d[lane], first + lane);
-			group->n_found[q + i] = n;
-		}
+			if (masks[i] != 0)
+				offer_lanes(t, group, q + i, &panel, (uint32_t) first, masks[i],
+							heaps + (size_t) (q + i) * knn->n_neighbors);
 	}
 }
 
@@ -292,6 +324,8 @@ predict_group(void *arg, int64_t begin, int64_t end, int thread)
 
 		group.numbers[q] = t->matrix->numbers + row * t->matrix->stride;
 		group.codes[q] = t->matrix->slots + row * t->matrix->n_slots;
+		group.norms[q] = norm_of(group.numbers[q], knn->n_numbers);
+		group.within[q] = INFINITY;
 		group.self[q] = place_of(t, (uint32_t) row);
 	}
 	for (uint32_t panel = 0; panel < n_panels; panel += stretch)
@@ -315,6 +349,10 @@ predict(Training *t)
 	int n_threads = ag_pool_size(ctx->pool);
 	AgStatus status;
 
+	AG_GO(ag_get_zeroed(ctx, (size_t) t->n_rows + AG_PANEL, sizeof *t->norms, &t->norms));
+	for (uint32_t i = 0; i < t->n_rows; i++)
+		t->norms[i] = norm_of(t->matrix->numbers + (size_t) t->rows[i] * t->matrix->stride,
+							  t->knn->n_numbers);
 	AG_GO(ag_get_zeroed(ctx, (size_t) n_threads, sizeof *t->heaps, &t->heaps));
 	for (int i = 0; i < n_threads; i++)
 		AG_GO(ag_get(ctx, GROUP * (size_t) t->knn->n_neighbors, sizeof(AgNeighbor), &t->heaps[i]));
@@ -329,6 +367,7 @@ done:
 	for (int i = 0; t->heaps != NULL && i < n_threads; i++)
 		ag_mem_free(ctx->mem, t->heaps[i]);
 	ag_mem_free(ctx->mem, t->heaps);
+	ag_mem_free(ctx->mem, t->norms);
 	return status;
 }
 
@@ -336,7 +375,12 @@ AgStatus
 ag_knn_train(const AgContext *ctx, const AgDense *dense, const AgDenseMatrix *matrix,
 			 const AgTrainData *data, const AgKnnParams *params, AgKnnResult *result)
 {
-	Training t = {.ctx = ctx, .dense = dense, .matrix = matrix, .data = data, .params = params};
+	Training t = {.ctx = ctx,
+				  .dense = dense,
+				  .matrix = matrix,
+				  .data = data,
+				  .params = params,
+				  .ops = ag_vector_ops()};
 	AgStatus status;
 
 	memset(result, 0, sizeof *result);
