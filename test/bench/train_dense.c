@@ -126,7 +126,7 @@ read_option(Table *table, Options *options, char *text)
 	else if (strcmp(text, "matrix") == 0)
 		options->matrix = value;
 	else if (options->knn)
-		status = ag_param_set(ag_knn_specs, ag_knn_n_specs, "KNN", text, value, false,
+		status = ag_param_set(ag_knn_specs, ag_knn_n_specs, "KNN", text, value, value[0] >= 'A',
 							  &options->neighbors, &error);
 	else
 		status = ag_param_set(ag_linear_specs, ag_linear_n_specs, "LR", text, value,

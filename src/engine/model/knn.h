@@ -30,7 +30,7 @@ typedef struct AgKnnParams
 	int n_neighbors;          /* 5 */
 	int weights;              /* AgKnnWeights, uniform */
 	int max_rows;             /* 20000 */
-	double category_distance; /* 1 */
+	double category_distance; /* 2: what one-hot columns would add */
 	AgDenseParams dense;
 } AgKnnParams;
 

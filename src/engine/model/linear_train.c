@@ -217,6 +217,19 @@ begin(Training *t)
 	return AG_OK;
 }
 
+/* The value at x, for reports; NaN when there is no time left for it. Overwrites the diagonal, which has served. */
+static AgStatus
+find_objective(Training *t, double *value)
+{
+	AgStatus status = ag_linear_sum(&t->problem, t->x, value, t->diagonal);
+
+	if (status != AG_OK)
+		*value = NAN;
+	for (size_t i = 0; i < ag_linear_intercept_at(&t->problem); i++)
+		*value += t->problem.l1 * fabs(t->x[i]);
+	return status;
+}
+
 static AgStatus
 minimise(Training *t, AgLinearResult *result)
 {
@@ -240,6 +253,8 @@ minimise(Training *t, AgLinearResult *result)
 
 		if (status == AG_ERR_TIME)
 			result->stopped_by_time = true;
+		else if (status == AG_OK)
+			status = find_objective(t, &result->objective);
 		return status == AG_ERR_TIME ? AG_OK : status;
 	}
 	AG_TRY(ag_minimise(t->ctx, &minimum));
