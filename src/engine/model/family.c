@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "engine/model/forest.h"
 #include "engine/model/gbm.h"
 #include "engine/model/knn.h"
 #include "engine/model/linear.h"
@@ -17,6 +18,10 @@ static const AgFamily families[AG_FAMILY_LAST] = {
 					  &ag_linear_n_specs, sizeof(AgLinearParams), false},
 	[AG_FAMILY_KNN] = {AG_FAMILY_KNN, "KNN", "nearest neighbours", ag_knn_specs, &ag_knn_n_specs,
 					   sizeof(AgKnnParams), false},
+	[AG_FAMILY_RF] = {AG_FAMILY_RF, "RF", "random forest", ag_rf_specs, &ag_rf_n_specs,
+					  sizeof(AgForestParams), false},
+	[AG_FAMILY_XT] = {AG_FAMILY_XT, "XT", "extremely randomised trees", ag_xt_specs, &ag_xt_n_specs,
+					  sizeof(AgForestParams), false},
 	[AG_FAMILY_NN_TORCH] = {AG_FAMILY_NN_TORCH, "NN_TORCH", "neural net with embeddings",
 							ag_nn_specs, &ag_nn_n_specs, sizeof(AgNetParams), false},
 	[AG_FAMILY_FASTAI] = {AG_FAMILY_FASTAI, "FASTAI",

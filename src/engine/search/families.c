@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/base/threads.h"
+#include "engine/model/forest.h"
 #include "engine/model/knn.h"
 #include "engine/model/linear.h"
 #include "engine/model/model.h"
@@ -379,12 +380,64 @@ net_memory(const AgModelConfig *config, const AgTrainData *data, int n_threads)
 	return dense_memory(data) + ag_net_memory_of(&size, data, &params, n_threads);
 }
 
-static bool
-gbm_shares(const void *a, const void *b)
-{
-	const AgGbmParams *first = a, *second = b;
+/* --- RF and XT */
 
-	return first->max_bin == second->max_bin && first->min_data_in_bin == second->min_data_in_bin;
+#define FOREST_MAX_BIN 255 /* and the boosters' default of rows in a bin, to share their matrix */
+#define FOREST_MIN_DATA_IN_BIN 3
+
+static AgStatus
+forest_train(Work *work)
+{
+	AgForestParams params = *(const AgForestParams *) work->config->params;
+	AgTrained *trained = work->trained;
+	AgForestResult result;
+	AgStatus status;
+
+	memset(&result, 0, sizeof result);
+	params.seed = work->seed;
+	params.is_extra = work->config->family->id == AG_FAMILY_XT;
+	AG_TRY(rows_bin(work, FOREST_MAX_BIN, FOREST_MIN_DATA_IN_BIN));
+	work->data->bins = work->rows->bins;
+	AG_GO(ag_forest_train(work->ctx, work->data, &params, &result));
+	trained->rounds = result.n_trees;
+	trained->rounds_run = result.n_trees;
+	trained->ended_by = result.stopped_by_time     ? "time"
+						: result.stopped_by_memory ? "memory"
+												   : "rounds";
+	snprintf(trained->note, sizeof trained->note, "%s", result.note);
+	trained->valid_proba = result.valid_proba;
+	result.valid_proba = NULL;
+	AG_GO(work_store(work, AG_IMAGE_TREES, result.trees));
+done:
+	ag_forest_result_free(work->ctx, &result);
+	return status;
+}
+
+static int64_t
+forest_memory(const AgModelConfig *config, const AgTrainData *data, int n_threads)
+{
+	AgForestParams params = *(const AgForestParams *) config->params;
+	const AgBins *bins = data->bins;
+
+	params.is_extra = config->family->id == AG_FAMILY_XT;
+	return ag_forest_memory(data, &params, n_threads) + bins->n_features * bins->column_stride +
+		   bins->n_rows * bins->row_stride;
+}
+
+static void
+gbm_bins(const void *params, int *max_bin, int *min_data_in_bin)
+{
+	const AgGbmParams *gbm = params;
+
+	*max_bin = gbm->max_bin;
+	*min_data_in_bin = gbm->min_data_in_bin;
+}
+
+static void
+forest_bins(const void *params, int *max_bin, int *min_data_in_bin)
+{
+	*max_bin = FOREST_MAX_BIN;
+	*min_data_in_bin = FOREST_MIN_DATA_IN_BIN;
 }
 
 typedef struct FamilyWork
@@ -393,14 +446,16 @@ typedef struct FamilyWork
 	int64_t (*memory)(const AgModelConfig *config, const AgTrainData *data, int n_threads);
 	int64_t (*kept)(const AgModelConfig *config,
 					const AgTrainData *data); /* NULL: next to nothing */
-	/* Given two sets of parameters: do they bin alike? NULL: learns from the table's values. */
-	bool (*shares)(const void *a, const void *b);
+	/* How the rows are binned; NULL: learns from the table's values. */
+	void (*bins)(const void *params, int *max_bin, int *min_data_in_bin);
 } FamilyWork;
 
 static const FamilyWork works[AG_FAMILY_LAST] = {
-	[AG_FAMILY_GBM] = {gbm_train, gbm_memory, gbm_kept, gbm_shares},
+	[AG_FAMILY_GBM] = {gbm_train, gbm_memory, gbm_kept, gbm_bins},
 	[AG_FAMILY_LR] = {linear_train, linear_memory, NULL, NULL},
 	[AG_FAMILY_KNN] = {knn_train, knn_memory, knn_kept, NULL},
+	[AG_FAMILY_RF] = {forest_train, forest_memory, NULL, forest_bins},
+	[AG_FAMILY_XT] = {forest_train, forest_memory, NULL, forest_bins},
 	[AG_FAMILY_NN_TORCH] = {net_train, net_memory, NULL, NULL},
 	[AG_FAMILY_FASTAI] = {net_train, net_memory, NULL, NULL},
 	[AG_FAMILY_REALMLP] = {net_train, net_memory, NULL, NULL},
@@ -433,8 +488,14 @@ ag_family_train(const AgContext *ctx, AgFitRows *rows, const AgTraining *trainin
 bool
 ag_family_shares_rows(const AgModelConfig *a, const AgModelConfig *b)
 {
-	return a->family == b->family && works[a->family->id].shares != NULL &&
-		   works[a->family->id].shares(a->params, b->params);
+	const FamilyWork *first = &works[a->family->id], *second = &works[b->family->id];
+	int max_bin[2], min_data_in_bin[2];
+
+	if (first->bins == NULL || second->bins == NULL)
+		return false;
+	first->bins(a->params, &max_bin[0], &min_data_in_bin[0]);
+	second->bins(b->params, &max_bin[1], &min_data_in_bin[1]);
+	return max_bin[0] == max_bin[1] && min_data_in_bin[0] == min_data_in_bin[1];
 }
 
 int64_t

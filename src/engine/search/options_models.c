@@ -19,8 +19,6 @@ typedef struct ListFacts
 static const char *const unsupported_families[] = {
 	"CAT",
 	"XGB",
-	"RF",
-	"XT",
 	"GBM_PREP",
 	"TABM",
 	"TABICL",
@@ -218,7 +216,10 @@ typedef struct DefaultModel
 static const DefaultModel default_list[] = {
 	{AG_FAMILY_GBM, {{NULL}}, "{}"},
 	{AG_FAMILY_LR, {{NULL}}, "{}"},
+	{AG_FAMILY_NN_TORCH, {{NULL}}, "{}"},
 	{AG_FAMILY_GBM, {{"extra_trees", "true"}}, "{\"extra_trees\": true}"},
+	{AG_FAMILY_XT, {{NULL}}, "{}"},
+	{AG_FAMILY_RF, {{NULL}}, "{}"},
 	{AG_FAMILY_GBM,
 	 {{"learning_rate", "0.03"},
 	  {"num_leaves", "128"},
