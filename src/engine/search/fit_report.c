@@ -196,7 +196,7 @@ report_bag(AgFit *fit, int i, AgFittedMember *member)
 		return no_memory(fit, n * sizeof *names);
 	for (int c = 0; c < model->n_children; c++)
 	{
-		char name[96];
+		char name[128];
 
 		child_name(fit, model, c, name, sizeof name);
 		names[c] = ag_arena_strndup(&fit->arena, name, strlen(name));
@@ -225,7 +225,7 @@ report_model(AgFit *fit, int i, int *ordinal)
 	AG_TRY(member_begin(fit, i, &member));
 	for (int c = 0; c < model->n_children; c++)
 	{
-		char name[96];
+		char name[128];
 
 		child_name(fit, model, c, name, sizeof name);
 		member.ordinal = ++*ordinal;
