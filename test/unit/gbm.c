@@ -261,6 +261,14 @@ test_early_stop(void)
 	AG_CHECK(!ag_early_stop_done(&stop, 5));
 	AG_CHECK(!ag_early_stop_take(&stop, 6, (double) NAN));
 	AG_CHECK(ag_early_stop_done(&stop, 6));
+	/* Adaptive: a millionth of the first value is no gain, but gains add up. */
+	ag_early_stop_init(&stop, AG_METRIC_RMSE, -1, 1000);
+	AG_CHECK(ag_early_stop_take(&stop, 1, 100.0));
+	AG_CHECK(!ag_early_stop_take(&stop, 2, 99.99995));
+	AG_CHECK(ag_early_stop_take(&stop, 3, 99.9998));
+	ag_early_stop_init(&stop, AG_METRIC_RMSE, 10, 1000);
+	AG_CHECK(ag_early_stop_take(&stop, 1, 100.0));
+	AG_CHECK(ag_early_stop_take(&stop, 2, 99.99995));
 	ag_early_stop_init(&stop, AG_METRIC_ACCURACY, 0, 100);
 	AG_CHECK(ag_early_stop_take(&stop, 1, (double) NAN));
 	AG_CHECK(ag_early_stop_take(&stop, 2, 0.5));

@@ -6,6 +6,8 @@
 #include <limits.h>
 #include <math.h>
 
+#define LEAST_GAIN 1e-6
+
 void
 ag_early_stop_init(AgEarlyStop *stop, AgMetric metric, int fixed, int64_t n_train)
 {
@@ -33,11 +35,13 @@ ag_early_stop_take(AgEarlyStop *stop, int round, double value)
 	if (stop->best_round == 0 || isnan(stop->best_value))
 		is_better = stop->best_round == 0 || !isnan(value);
 	else if (ag_metric_higher_is_better(stop->metric))
-		is_better = value > stop->best_value;
+		is_better = value > stop->best_value + stop->least_gain;
 	else
-		is_better = value < stop->best_value;
+		is_better = value < stop->best_value - stop->least_gain;
 	if (!is_better)
 		return false;
+	if (stop->best_round == 0 && stop->fixed < 0 && isfinite(value))
+		stop->least_gain = LEAST_GAIN * fabs(value);
 	stop->best_round = round;
 	stop->best_value = value;
 	stop->patience = stop->fixed < 0   ? ag_early_stop_patience(stop->n_train, round)

@@ -16,7 +16,8 @@ typedef struct AgEarlyStop
 	int64_t n_train;
 	int best_round; /* 1-based; 0: none yet */
 	double best_value;
-	int patience; /* from the best round on */
+	double least_gain; /* what a value must be better by; 0: by anything */
+	int patience;      /* from the best round on */
 } AgEarlyStop;
 
 void ag_early_stop_init(AgEarlyStop *stop, AgMetric metric, int fixed, int64_t n_train);
@@ -27,7 +28,11 @@ void ag_early_stop_init(AgEarlyStop *stop, AgMetric metric, int fixed, int64_t n
  */
 int ag_early_stop_patience(int64_t n_train, int best_round);
 
-/* Takes a round's value; true when it is the best so far: strictly better, and no NaN unless it is the first. */
+/*
+ * Takes a round's value; true when it is the best so far: strictly better, and no NaN unless it is the first. Under the
+ * adaptive rule it must be better than the last best by a millionth of the first round's value: on data without noise each round
+ * is better than the one before by less and less, to the last bit.
+ */
 bool ag_early_stop_take(AgEarlyStop *stop, int round, double value);
 
 /* True when round was the last worth waiting for. */
