@@ -222,6 +222,7 @@ ag_fit_run(const AgContext *ctx, const AgFitJob *job, AgTable *table, const AgFi
 	AgFit fit;
 	AgStatus status;
 	double value;
+	int64_t deadline;
 	const char *best;
 
 	memset(&fit, 0, sizeof fit);
@@ -242,8 +243,12 @@ ag_fit_run(const AgContext *ctx, const AgFitJob *job, AgTable *table, const AgFi
 	AG_GO(prepare_label(&fit));
 	AG_GO(prepare_features(&fit));
 	AG_GO(ag_fit_split(&fit));
+	deadline = fit.ctx.deadline_ns;
+	fit.ctx.deadline_ns = ag_fit_models_deadline(&fit);
 	AG_GO(ag_fit_models(&fit));
 	AG_GO(ag_fit_ensemble(&fit));
+	fit.ctx.deadline_ns = deadline;
+	AG_GO(ag_fit_refit(&fit));
 	best = ag_fit_best(&fit, &value);
 	AG_GO(ag_fit_report(&fit));
 	if (isfinite(value))

@@ -2,6 +2,8 @@
  * fit_ensemble.c - the weighted mean of the fitted models, and which model is the best.
  */
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "engine/model/ensemble.h"
 #include "engine/search/fit_state.h"
@@ -47,7 +49,7 @@ ag_fit_ensemble(AgFit *fit)
 
 /* An ensemble that is one model, or no better than one, only predicts slower. */
 const char *
-ag_fit_best(const AgFit *fit, double *value)
+ag_fit_best_model(const AgFit *fit, double *value)
 {
 	int best = 0;
 
@@ -64,4 +66,29 @@ ag_fit_best(const AgFit *fit, double *value)
 		return "WeightedEnsemble_L2";
 	}
 	return fit->models[best].name;
+}
+
+const char *
+ag_fit_best(AgFit *fit, double *value)
+{
+	const char *name = ag_fit_best_model(fit, value);
+	bool is_full = false, is_single = false;
+	char full[128];
+	const char *copy;
+
+	if (!fit->options->set_best_to_refit_full)
+		return name;
+	for (int i = 0; i < fit->n_models; i++)
+		if (strcmp(fit->models[i].name, name) == 0)
+		{
+			is_single = true;
+			is_full = fit->models[i].full.image != NULL;
+		}
+	for (int i = 0; i < fit->n_models && !is_single; i++)
+		is_full = is_full || (fit->models[i].weight > 0.0 && fit->models[i].full.image != NULL);
+	if (!is_full)
+		return name;
+	snprintf(full, sizeof full, "%s_FULL", name);
+	copy = ag_arena_strndup(&fit->arena, full, strlen(full));
+	return copy != NULL ? copy : name;
 }

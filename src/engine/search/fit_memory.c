@@ -86,13 +86,16 @@ ag_fit_memory(const AgTable *table, const AgFitOptions *options, int n_threads)
 
 		of_family[family] = one > of_family[family] ? one : of_family[family];
 		/* one child may get as large as models get; all of them never do */
-		kept += (n_children + 3) / 4 * ag_family_kept(&options->models[i], &data) +
+		kept += ((n_children + 3) / 4 + (options->refit_full != AG_REFIT_NONE)) *
+					ag_family_kept(&options->models[i], &data) +
 				n_scored * (n_classes > 0 ? n_classes : 1) * 8;
 	}
 	ag_mem_free(table->mem, bins.features);
 	/* The forms of the rows that the families learn from stay for the next model. */
 	for (int i = 0; i < AG_FAMILY_LAST; i++)
 		training += of_family[i];
+	if (options->refit_full != AG_REFIT_NONE)
+		kept += n * 4;
 	if (n_folds > 0)
 		kept += n * (12 + options->num_bag_sets); /* lists of rows, and folds */
 	return table->mem->used_bytes + n * ROW_SCRATCH + training + kept + (INT64_C(16) << 20);

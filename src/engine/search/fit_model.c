@@ -128,10 +128,8 @@ done:
 /* --- training */
 
 static void
-train_data_set(const AgFit *fit, AgTrainData *data)
+train_data_set(const AgFit *fit, const AgSplit *split, AgTrainData *data)
 {
-	const AgSplit *split = &fit->validation.split;
-
 	memset(data, 0, sizeof *data);
 	data->problem = fit->label->problem;
 	data->n_classes = fit->label->n_classes;
@@ -146,41 +144,57 @@ train_data_set(const AgFit *fit, AgTrainData *data)
 
 /* The pool of the fit, or a smaller one for a model that wants fewer CPUs. */
 static AgStatus
-pool_for(AgFit *fit, const AgModelConfig *config, struct AgPool **own, AgContext *ctx)
+pool_for(AgFit *fit, int num_cpus, struct AgPool **own, AgContext *ctx)
 {
 	int have = ag_pool_size(fit->ctx.pool);
 
 	*own = NULL;
-	if (config->asked.num_cpus >= 1 && config->asked.num_cpus < have)
+	if (num_cpus >= 1 && num_cpus < have)
 	{
-		AG_TRY(ag_pool_create(fit->ctx.mem, config->asked.num_cpus, own, ctx->error));
+		AG_TRY(ag_pool_create(fit->ctx.mem, num_cpus, own, ctx->error));
 		ctx->pool = *own;
 	}
 	return AG_OK;
 }
 
-/* Trains on the split in work. The first split's seed is the fit's own. */
+/* The first split's seed is the fit's own. */
+static uint64_t
+seed_of(const AgFit *fit, const AgSplit *split)
+{
+	uint64_t seed = fit->options->random_state;
+
+	return split->number == 1 || split->n_valid == 0 ? seed
+													 : ag_key(seed, (uint64_t) split->number);
+}
+
+static AgStatus
+train_on(AgFit *fit, const AgContext *ctx, const AgSplit *split, const AgModelConfig *config,
+		 int max_rounds, bool last, AgTrained *trained)
+{
+	AgTraining training;
+	AgTrainData data;
+
+	memset(&training, 0, sizeof training);
+	training.config = config;
+	training.seed = seed_of(fit, split);
+	training.split = split->number;
+	training.max_rounds = max_rounds;
+	training.last = last;
+	train_data_set(fit, split, &data);
+	return ag_family_train(ctx, &fit->rows, &training, &data, trained);
+}
+
+/* Trains on the split in work. */
 static AgStatus
 child_fit(AgFit *fit, const AgContext *ctx, AgFitModel *model, bool last)
 {
 	const AgSplit *split = &fit->validation.split;
 	AgTrained *child = &model->children[model->n_children];
-	AgTraining training;
-	AgTrainData data;
 	int64_t n_values = split->n_valid * width_of(fit);
 
-	memset(&training, 0, sizeof training);
-	training.config = model->config;
-	training.seed = split->number == 1
-						? fit->options->random_state
-						: ag_key(fit->options->random_state, (uint64_t) split->number);
-	training.split = split->number;
-	training.last = last;
 	/* A booster that no validation rows watch stops after a modest number of rounds. */
-	if (split->n_valid == 0)
-		training.max_rounds = AG_FIT_ROUNDS_UNWATCHED;
-	train_data_set(fit, &data);
-	AG_TRY(ag_family_train(ctx, &fit->rows, &training, &data, child));
+	AG_TRY(train_on(fit, ctx, split, model->config,
+					split->n_valid == 0 ? AG_FIT_ROUNDS_UNWATCHED : 0, last, child));
 	model->n_children++;
 	for (int64_t i = 0; child->valid_proba != NULL && i < n_values; i++)
 		if (!isfinite(child->valid_proba[i]))
@@ -376,7 +390,7 @@ ag_fit_model(AgFit *fit, AgContext *ctx, bool last, AgFitModel *model)
 	model->children = ag_arena_alloc(&fit->arena, n_children, sizeof *model->children);
 	if (model->children == NULL)
 		return ag_mem_error(ctx->mem, n_children * sizeof *model->children, ctx->error);
-	AG_GO(pool_for(fit, model->config, &pool, ctx));
+	AG_GO(pool_for(fit, model->config->asked.num_cpus, &pool, ctx));
 	model->num_cpus = ag_pool_size(ctx->pool);
 	resources_tell(fit, ctx, model);
 	status = model->is_bag ? bag_fit(fit, ctx, last, model) : single_fit(fit, ctx, last, model);
@@ -389,9 +403,25 @@ done:
 	return status;
 }
 
+AgStatus
+ag_fit_train(AgFit *fit, AgContext *ctx, const AgSplit *split, const AgModelConfig *config,
+			 int max_rounds, int num_cpus, AgTrained *trained)
+{
+	struct AgPool *pool;
+	AgStatus status;
+
+	AG_TRY(pool_for(fit, num_cpus, &pool, ctx));
+	status = train_on(fit, ctx, split, config, max_rounds, false, trained);
+	ag_mem_free(ctx->mem, trained->valid_proba);
+	trained->valid_proba = NULL;
+	ag_pool_free(pool);
+	return status;
+}
+
 void
 ag_fit_model_free(AgFit *fit, AgFitModel *model)
 {
+	ag_trained_free(&fit->ctx, &model->full);
 	for (int i = 0; i < model->n_children; i++)
 		ag_trained_free(&fit->ctx, &model->children[i]);
 	ag_mem_free(fit->ctx.mem, model->proba);

@@ -7,13 +7,14 @@
 
 #include "engine/search/fit_state.h"
 
-/* Does no model after the m-th need the table's columns? */
+/* Does no model after the m-th need the table's columns, and none that is fitted again? */
 static bool
 is_last_reader(const AgFit *fit, int m)
 {
 	const AgModelConfig *models = fit->options->models;
+	int first = fit->options->refit_full != AG_REFIT_NONE ? 0 : m + 1;
 
-	for (int i = m + 1; i < fit->options->n_models; i++)
+	for (int i = first; i < fit->options->n_models; i++)
 		if (!ag_family_shares_rows(&models[m], &models[i]))
 			return false;
 	return true;

@@ -164,6 +164,8 @@ model_write(AgWriter *out, const AgFitModel *model)
 		rounds_write(out, &first, "rounds", model, true);
 		rounds_write(out, &first, "rounds_run", model, false);
 	}
+	if (model->full.image != NULL && model->full.rounds >= 0)
+		key_number(out, &first, "rounds_full", model->full.rounds);
 	key_text(out, &first, "stopped_by", ended_by(model));
 	key_text(out, &first, "device", "cpu");
 	ag_json_key(out, &first, "params");

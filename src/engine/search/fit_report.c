@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/base/threads.h"
 #include "engine/search/fit_state.h"
 #include "engine/search/json.h"
 
@@ -152,151 +151,20 @@ report_feature(AgFit *fit, int i)
 	return fit->sink->feature(fit->sink->host, &feature);
 }
 
-/* The name of a bag's child: "GBM_BAG_L1/S1F3". */
-static void
-child_name(const AgFit *fit, const AgFitModel *model, int child, char *name, size_t size)
-{
-	if (model->is_bag)
-		snprintf(name, size, "%s/S%dF%d", model->name, child / fit->validation.n_folds + 1,
-				 child % fit->validation.n_folds + 1);
-	else
-		snprintf(name, size, "%s", model->name);
-}
-
-/* What a model and a bag's children have in common. */
-static AgStatus
-member_begin(AgFit *fit, int i, AgFittedMember *member)
-{
-	const AgFitModel *model = &fit->models[i];
-
-	memset(member, 0, sizeof *member);
-	member->fit_order = i + 1;
-	member->family = model->config->family->key;
-	member->stack_level = 1;
-	member->params_json = ag_fit_params_json(fit, model->config);
-	if (member->params_json == NULL)
-		return no_memory(fit, 0);
-	member->score_val = ag_metric_score(fit->metric, model->value);
-	member->device = "cpu";
-	member->num_cpus = model->num_cpus;
-	member->can_infer = true;
-	return AG_OK;
-}
-
-/* A bag's own row: the plain mean of its children, whose times are theirs. */
-static AgStatus
-report_bag(AgFit *fit, int i, AgFittedMember *member)
-{
-	const AgFitModel *model = &fit->models[i];
-	size_t n = (size_t) model->n_children;
-	const char **names = ag_arena_alloc(&fit->arena, n, sizeof *names);
-	double *weights = ag_arena_alloc(&fit->arena, n, sizeof *weights);
-
-	if (names == NULL || weights == NULL)
-		return no_memory(fit, n * sizeof *names);
-	for (int c = 0; c < model->n_children; c++)
-	{
-		char name[128];
-
-		child_name(fit, model, c, name, sizeof name);
-		names[c] = ag_arena_strndup(&fit->arena, name, strlen(name));
-		if (names[c] == NULL)
-			return no_memory(fit, strlen(name));
-		weights[c] = 1.0 / (double) n;
-	}
-	member->ordinal++;
-	member->name = model->name;
-	member->fold = 0;
-	member->score_val = ag_metric_score(fit->metric, model->value);
-	member->fit_seconds = member->predict_seconds = 0.0;
-	member->n_inputs = model->n_children;
-	member->input_names = names;
-	member->input_weights = weights;
-	return fit->sink->member(fit->sink->host, member);
-}
-
-/* A model, or the children of a bag and the bag; *ordinal: the last one given. */
-static AgStatus
-report_model(AgFit *fit, int i, int *ordinal)
-{
-	const AgFitModel *model = &fit->models[i];
-	AgFittedMember member;
-
-	AG_TRY(member_begin(fit, i, &member));
-	for (int c = 0; c < model->n_children; c++)
-	{
-		char name[128];
-
-		child_name(fit, model, c, name, sizeof name);
-		member.ordinal = ++*ordinal;
-		member.name = name;
-		if (model->is_bag)
-		{
-			member.fold = c + 1;
-			member.score_val = (double) NAN;
-		}
-		member.fit_seconds = model->children[c].fit_seconds;
-		member.predict_seconds = model->predict_seconds / model->n_children;
-		AG_TRY(fit->sink->member(fit->sink->host, &member));
-	}
-	if (!model->is_bag)
-		return AG_OK;
-	++*ordinal;
-	return report_bag(fit, i, &member);
-}
-
-static AgStatus
-report_ensemble(AgFit *fit, int ordinal)
-{
-	AgFittedMember member;
-	const char **names = ag_arena_alloc(&fit->arena, (size_t) fit->n_models, sizeof *names);
-	double *weights = ag_arena_alloc(&fit->arena, (size_t) fit->n_models, sizeof *weights);
-
-	if (names == NULL || weights == NULL)
-		return no_memory(fit, (size_t) fit->n_models * sizeof *names);
-	memset(&member, 0, sizeof member);
-	for (int i = 0; i < fit->n_models; i++)
-		if (fit->models[i].weight > 0.0)
-		{
-			names[member.n_inputs] = fit->models[i].name;
-			weights[member.n_inputs++] = fit->models[i].weight;
-		}
-	member.ordinal = ordinal;
-	member.fit_order = fit->n_models + 1;
-	member.name = "WeightedEnsemble_L2";
-	member.family = "ENS_WEIGHTED";
-	member.stack_level = 2;
-	member.params_json = "{\"ensemble_size\": 25}";
-	member.score_val = ag_metric_score(fit->metric, fit->ensemble_value);
-	member.fit_seconds = fit->ensemble_seconds;
-	member.device = "cpu";
-	member.num_cpus = ag_pool_size(fit->ctx.pool);
-	member.can_infer = true;
-	member.input_names = names;
-	member.input_weights = weights;
-	return fit->sink->member(fit->sink->host, &member);
-}
-
 /* The pipeline's image first, as member 0. */
 static AgStatus
-report_images(AgFit *fit)
+report_images(AgFit *fit, const AgFitMember *members, int n)
 {
 	AgWriter out;
 	AgStatus status;
-	int ordinal = 0;
 
 	ag_writer_init(&out, fit->ctx.mem);
 	AG_GO(ag_pipeline_write(&fit->ctx, fit->pipeline, &out));
 	AG_GO(fit->sink->image(fit->sink->host, 0, out.data, out.size));
-	for (int i = 0; i < fit->n_models; i++)
-	{
-		const AgFitModel *model = &fit->models[i];
-
-		for (int c = 0; c < model->n_children; c++)
-			AG_GO(fit->sink->image(fit->sink->host, ++ordinal, model->children[c].image,
-								   model->children[c].n_image));
-		ordinal += model->is_bag; /* a bag has no image of its own */
-	}
+	for (int i = 0; i < n; i++)
+		if (members[i].image != NULL)
+			AG_GO(fit->sink->image(fit->sink->host, members[i].member.ordinal, members[i].image,
+								   members[i].n_image));
 done:
 	ag_writer_free(&out);
 	return status;
@@ -305,16 +173,16 @@ done:
 AgStatus
 ag_fit_report(AgFit *fit)
 {
-	int ordinal = 0;
+	AgFitMember *members;
+	int n;
 
 	ag_progress(&fit->ctx, "storing", -1.0);
 	AG_TRY(ag_check_cancel(&fit->ctx));
+	AG_TRY(ag_fit_members(fit, &members, &n));
 	AG_TRY(report_predictor(fit));
 	for (int i = 0; i < fit->pipeline->n_inputs; i++)
 		AG_TRY(report_feature(fit, i));
-	for (int i = 0; i < fit->n_models; i++)
-		AG_TRY(report_model(fit, i, &ordinal));
-	if (fit->has_ensemble)
-		AG_TRY(report_ensemble(fit, ordinal + 1));
-	return report_images(fit);
+	for (int i = 0; i < n; i++)
+		AG_TRY(fit->sink->member(fit->sink->host, &members[i].member));
+	return report_images(fit, members, n);
 }

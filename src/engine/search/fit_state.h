@@ -50,8 +50,18 @@ typedef struct AgFitModel
 	double value;      /* of the eval metric on those, plain; NaN: unknown */
 	double fit_seconds, predict_seconds; /* predict: all its children, the scored rows */
 	int num_cpus;
-	double weight; /* in the ensemble */
+	double weight;  /* in the ensemble */
+	AgTrained full; /* fitted again on all rows; without an image: wasn't */
 } AgFitModel;
+
+/* A member as it will be stored. */
+typedef struct AgFitMember
+{
+	AgFittedMember member;
+	const void *image; /* NULL: a mean of others */
+	size_t n_image;
+	bool is_needed;
+} AgFitMember;
 
 typedef struct AgFit
 {
@@ -114,16 +124,26 @@ void ag_fit_model_begin(AgFit *fit, const AgModelConfig *config, AgFitModel *mod
  * time; with fewer of them than planned, fewer rows are covered. model is to be freed whatever the status.
  */
 AgStatus ag_fit_model(AgFit *fit, AgContext *ctx, bool last, AgFitModel *model);
+/* One training on a split, with num_cpus CPUs. max_rounds: of all rows; 0: as validation rows say. */
+AgStatus ag_fit_train(AgFit *fit, AgContext *ctx, const AgSplit *split, const AgModelConfig *config,
+					  int max_rounds, int num_cpus, AgTrained *trained);
 void ag_fit_model_free(AgFit *fit, AgFitModel *model);
 /* fit_ensemble.c */
 AgStatus ag_fit_ensemble(AgFit *fit);
+/* fit_refit.c. When models have to be done so that there is time to fit them again, and fitting them again. */
+int64_t ag_fit_models_deadline(const AgFit *fit);
+AgStatus ag_fit_refit(AgFit *fit);
+/* fit_members.c: in the order in which they are stored, in the fit's arena; those that the options keep. */
+AgStatus ag_fit_members(AgFit *fit, AgFitMember **members, int *n);
 /* fit_report.c: everything to the sink. */
 AgStatus ag_fit_report(AgFit *fit);
 /* The hyperparameters as JSON, in the fit's arena; NULL when out of memory. */
 char *ag_fit_params_json(AgFit *fit, const AgModelConfig *config);
 /* fit_plan.c: the executed plan as JSON, likewise. */
 char *ag_fit_plan_json(AgFit *fit);
-/* The name of the model to predict with, and its plain metric value. */
-const char *ag_fit_best(const AgFit *fit, double *value);
+/* The model with the best score, and its plain metric value. */
+const char *ag_fit_best_model(const AgFit *fit, double *value);
+/* The name of the member to predict with: that model, or as it was fitted again; and the model's value. */
+const char *ag_fit_best(AgFit *fit, double *value);
 
 #endif

@@ -311,6 +311,43 @@ parse_auto_stack(OptionParser *p, const AgOptionNode *node)
 }
 
 static AgStatus
+parse_refit_full(OptionParser *p, const AgOptionNode *node)
+{
+	p->out->refit_full = AG_REFIT_NONE;
+	if (node->type == AG_JSON_BOOL && strcmp(node->text, "false") == 0)
+		return AG_OK;
+	if (node->type == AG_JSON_BOOL ||
+		(node->type == AG_JSON_STRING && strcmp(node->text, "all") == 0))
+		p->out->refit_full = AG_REFIT_ALL;
+	else if (node->type == AG_JSON_STRING && strcmp(node->text, "best") == 0)
+		p->out->refit_full = AG_REFIT_BEST;
+	else
+		return ag_option_reject(node, "true, false, \"all\" or \"best\"", p->err);
+	return AG_OK;
+}
+
+static AgStatus
+parse_set_best_to_refit_full(OptionParser *p, const AgOptionNode *node)
+{
+	return bool_parse(p, node, &p->out->set_best_to_refit_full);
+}
+
+static AgStatus
+parse_keep_only_best(OptionParser *p, const AgOptionNode *node)
+{
+	return bool_parse(p, node, &p->out->keep_only_best);
+}
+
+/* Nothing else is ever stored. */
+static AgStatus
+parse_save_space(OptionParser *p, const AgOptionNode *node)
+{
+	bool value;
+
+	return bool_parse(p, node, &value);
+}
+
+static AgStatus
 parse_ag_args_ensemble(OptionParser *p, const AgOptionNode *node)
 {
 	return ag_ensemble_args_parse(node, p->out, p->err);
@@ -394,6 +431,10 @@ static const struct
 	{"num_bag_folds", parse_num_bag_folds},
 	{"num_bag_sets", parse_num_bag_sets},
 	{"auto_stack", parse_auto_stack},
+	{"refit_full", parse_refit_full},
+	{"set_best_to_refit_full", parse_set_best_to_refit_full},
+	{"keep_only_best", parse_keep_only_best},
+	{"save_space", parse_save_space},
 	{"holdout_frac", parse_holdout_frac},
 	{"positive_class", parse_positive_class},
 	{"ignored_columns", parse_ignored_columns},
@@ -475,6 +516,23 @@ bagging_check(OptionParser *p)
 	return AG_ERR_OPTION;
 }
 
+/* What is said of models fitted again says nothing without them. */
+static AgStatus
+refit_check(OptionParser *p)
+{
+	AgFitOptions *out = p->out;
+
+	if (out->keep_only_best && out->refit_full == AG_REFIT_ALL)
+		out->refit_full = AG_REFIT_BEST; /* of the others nothing would be kept */
+	if (out->refit_full != AG_REFIT_NONE || (!out->set_best_to_refit_full && out->save_bag_folds))
+		return AG_OK;
+	ag_error_set(p->err, AG_ERR_OPTION, "option \"%s\" needs \"refit_full\"",
+				 out->set_best_to_refit_full ? "set_best_to_refit_full"
+											 : "ag_args_ensemble.save_bag_folds");
+	ag_error_hint(p->err, "Set \"refit_full\" to true.");
+	return AG_ERR_OPTION;
+}
+
 AgStatus
 ag_options_check_metric(AgMetric metric, AgProblem problem, AgError *err)
 {
@@ -512,6 +570,7 @@ ag_options_parse(AgMem *mem, const AgOptionEntry *entries, int n_entries, AgFitO
 	p.out->memory_limit_gb = (double) NAN;
 	p.out->num_bag_folds = -1;
 	p.out->num_bag_sets = 1;
+	p.out->save_bag_folds = true;
 	p.out->total.num_gpus = -1.0;
 	p.out->total.num_cpus = -1;
 	p.out->verbosity = 2;
@@ -522,6 +581,7 @@ ag_options_parse(AgMem *mem, const AgOptionEntry *entries, int n_entries, AgFitO
 		AG_GO(option_parse(&p, node));
 	AG_GO(metric_check(&p));
 	AG_GO(bagging_check(&p));
+	AG_GO(refit_check(&p));
 	AG_GO(ag_models_parse(p.hyperparameters, p.included, p.excluded, &p.args, p.out, err));
 	*options = p.out;
 done:

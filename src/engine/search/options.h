@@ -61,6 +61,14 @@ typedef struct AgResourcesAsked
 	int num_cpus;    /* -1 auto, >= 1 */
 } AgResourcesAsked;
 
+/* Which models are fitted again on all rows. */
+typedef enum AgRefit
+{
+	AG_REFIT_NONE = 0,
+	AG_REFIT_BEST, /* the best one, and what it combines */
+	AG_REFIT_ALL
+} AgRefit;
+
 /* One configuration to fit, in the order given. */
 typedef struct AgModelConfig
 {
@@ -82,10 +90,14 @@ typedef struct AgFitOptions
 	AgMetric eval_metric; /* NONE: the default */
 	int verbosity;        /* 0..4 */
 	uint64_t random_state;
-	double holdout_frac;    /* NAN: the rule */
-	int num_bag_folds;      /* 0: none; -1: not given */
-	int num_bag_sets;       /* 1.. */
-	bool auto_stack;        /* folds by the number of rows */
+	double holdout_frac; /* NAN: the rule */
+	int num_bag_folds;   /* 0: none; -1: not given */
+	int num_bag_sets;    /* 1.. */
+	bool auto_stack;     /* folds by the number of rows */
+	AgRefit refit_full;
+	bool set_best_to_refit_full;
+	bool keep_only_best;
+	bool save_bag_folds;    /* children of a bag that was fitted again are kept */
 	double memory_limit_gb; /* NAN: not given */
 	AgResourcesAsked total; /* num_cpus, num_gpus of the whole fit */
 	char *positive_class;   /* NULL: the rule */

@@ -193,9 +193,9 @@ static const struct
 	const char *name;
 	const char *off;
 } other_ensemble_args[] = {
-	{"use_orig_features", "true"}, {"save_bag_folds", "true"},         {"use_child_oof", "false"},
-	{"max_base_models", NULL},     {"max_base_models_per_type", NULL}, {"refit_folds", "false"},
-	{"model_random_seed", NULL},   {"vary_seed_across_folds", "true"}, {"random_state", NULL},
+	{"use_orig_features", "true"},      {"use_child_oof", "false"}, {"max_base_models", NULL},
+	{"max_base_models_per_type", NULL}, {"refit_folds", "false"},   {"model_random_seed", NULL},
+	{"vary_seed_across_folds", "true"}, {"random_state", NULL},
 };
 
 static AgStatus
@@ -213,6 +213,13 @@ ensemble_arg_parse(const AgOptionNode *node, AgFitOptions *options, bool *known,
 		if (strncmp(node->text, "parallel_", 9) == 0)
 			return ag_option_unsupported("fold_fitting_strategy", node->text, err);
 		return ag_option_reject(node, "\"auto\" or \"sequential_local\"", err);
+	}
+	if (strcmp(node->key, "save_bag_folds") == 0)
+	{
+		if (node->type != AG_JSON_BOOL)
+			return ag_option_reject(node, "true or false", err);
+		options->save_bag_folds = strcmp(node->text, "true") == 0;
+		return AG_OK;
 	}
 	if (strcmp(node->key, "num_folds_parallel") == 0)
 	{
@@ -248,6 +255,7 @@ ag_ensemble_args_parse(const AgOptionNode *node, AgFitOptions *options, AgError 
 		ag_nearest_init(&nearest, child->key);
 		ag_nearest_offer(&nearest, "fold_fitting_strategy");
 		ag_nearest_offer(&nearest, "num_folds_parallel");
+		ag_nearest_offer(&nearest, "save_bag_folds");
 		for (size_t i = 0; i < sizeof other_ensemble_args / sizeof other_ensemble_args[0]; i++)
 			ag_nearest_offer(&nearest, other_ensemble_args[i].name);
 		return argument_unknown(child, &nearest, err);

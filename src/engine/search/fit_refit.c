@@ -1,0 +1,178 @@
+/*
+ * fit_refit.c - models fitted again on all rows, with the rounds that validation found.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/search/fit_state.h"
+
+/* Of the time of a bag, what fitting one model on all rows takes: a fold's and a little more, without waiting for patience. */
+#define REFIT_FOLDS 1.3
+#define REFIT_SHARE 0.4 /* likewise of a model that wasn't bagged */
+
+/* When the models have to be done, so that there is time to fit some of them again. */
+int64_t
+ag_fit_models_deadline(const AgFit *fit)
+{
+	const AgValidation *v = &fit->validation;
+	int64_t deadline = fit->ctx.deadline_ns, now = ag_clock_ns();
+	double share = REFIT_SHARE;
+
+	if (fit->options->refit_full == AG_REFIT_NONE || deadline == INT64_MAX || deadline <= now)
+		return deadline;
+	if (v->n_folds > 0)
+		share = REFIT_FOLDS / (v->n_folds * v->n_sets + REFIT_FOLDS);
+	return deadline - (int64_t) ((double) (deadline - now) * share);
+}
+
+/* The mean of the rounds that the children kept, rounded; 0 for a family without rounds. */
+static int
+rounds_of(const AgFitModel *model)
+{
+	int64_t sum = 0;
+
+	if (model->children[0].rounds < 0)
+		return 0;
+	for (int c = 0; c < model->n_children; c++)
+		sum += model->children[c].rounds;
+	sum = (sum + model->n_children / 2) / model->n_children;
+	return sum > 0 ? (int) sum : 1;
+}
+
+/* Seconds that it will take, from what its children took. */
+static double
+refit_seconds(const AgFit *fit, const AgFitModel *model, int rounds)
+{
+	double seconds = 0.0, rows = (double) fit->validation.split.n_train;
+	int64_t run = 0;
+
+	for (int c = 0; c < model->n_children; c++)
+	{
+		seconds += model->children[c].fit_seconds;
+		run += model->children[c].rounds_run > 0 ? model->children[c].rounds_run : 0;
+	}
+	if (rounds > 0 && run > 0)
+		seconds *= (double) rounds / (double) run;
+	else
+		seconds /= model->n_children;
+	return seconds * (double) fit->n_rows / (rows > 0.0 ? rows : 1.0);
+}
+
+/* Whatever goes wrong leaves the model as it was; only a cancelled fit ends. */
+static AgStatus
+model_refit(AgFit *fit, const AgSplit *all, AgFitModel *model)
+{
+	AgContext ctx = fit->ctx;
+	AgError err;
+	int rounds = rounds_of(model);
+	double expected = refit_seconds(fit, model, rounds);
+	char phase[128];
+	AgStatus status;
+
+	if (fit->ctx.deadline_ns != INT64_MAX && expected > -ag_fit_seconds(fit->ctx.deadline_ns))
+	{
+		ag_log(&fit->ctx, AG_LOG_NORMAL, "  no time left to fit %s again", model->name);
+		return AG_OK;
+	}
+	ag_error_init(&err);
+	ctx.error = &err;
+	snprintf(phase, sizeof phase, "fitting %s_FULL", model->name);
+	fit->phase = phase;
+	ag_progress(&fit->ctx, phase, 0.0);
+	status = ag_fit_train(fit, &ctx, all, model->config, rounds, model->num_cpus, &model->full);
+	fit->phase = NULL;
+	if (status == AG_ERR_CANCELLED)
+	{
+		if (fit->ctx.error != NULL && fit->ctx.error->status == AG_OK)
+			*fit->ctx.error = err;
+		return status;
+	}
+	if (status == AG_OK && model->full.ended_by != NULL &&
+		strcmp(model->full.ended_by, "time") == 0)
+	{
+		ag_trained_free(&fit->ctx, &model->full); /* half of it is worse than the model there is */
+		status = AG_ERR_TIME;
+	}
+	if (status == AG_ERR_TIME)
+		ag_log(&fit->ctx, AG_LOG_NORMAL, "  no time left to fit %s again", model->name);
+	else if (status != AG_OK)
+		ag_log_hint(&fit->ctx, AG_LOG_WARNING, err.hint[0] != '\0' ? err.hint : NULL,
+					"model %s was not fitted again: %s", model->name, err.message);
+	else if (rounds > 0)
+		ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.2f s  for %s_FULL (%d rounds)",
+			   model->full.fit_seconds, model->name, model->full.rounds_run);
+	else
+		ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.2f s  for %s_FULL", model->full.fit_seconds,
+			   model->name);
+	return AG_OK;
+}
+
+/* The one with the largest weight that is not done yet; those without weight after all others, in their order. */
+static int
+next_model(const AgFit *fit, const bool *done)
+{
+	int best = -1;
+
+	for (int i = 0; i < fit->n_models; i++)
+		if (!done[i] && (best < 0 || fit->models[i].weight > fit->models[best].weight))
+			best = i;
+	return best;
+}
+
+static AgStatus
+refit_all(AgFit *fit, const AgSplit *all)
+{
+	double value;
+	const char *best = ag_fit_best_model(fit, &value);
+	bool *done = ag_arena_alloc(&fit->arena, (size_t) fit->n_models, sizeof *done);
+
+	if (done == NULL)
+		return ag_mem_error(fit->ctx.mem, (size_t) fit->n_models, fit->ctx.error);
+	/* the model to predict with, when it is one model, before all others */
+	for (int i = 0; i < fit->n_models; i++)
+		if (strcmp(fit->models[i].name, best) == 0)
+		{
+			AG_TRY(model_refit(fit, all, &fit->models[i]));
+			done[i] = true;
+			if (fit->options->refit_full == AG_REFIT_BEST)
+				return AG_OK;
+		}
+	for (int n = 0; n < fit->n_models; n++)
+	{
+		int i = next_model(fit, done);
+
+		if (i < 0 || (fit->options->refit_full == AG_REFIT_BEST && !(fit->models[i].weight > 0.0)))
+			break;
+		AG_TRY(ag_check_cancel(&fit->ctx));
+		AG_TRY(model_refit(fit, all, &fit->models[i]));
+		done[i] = true;
+	}
+	return AG_OK;
+}
+
+AgStatus
+ag_fit_refit(AgFit *fit)
+{
+	const AgValidation *v = &fit->validation;
+	AgSplit all;
+	AgStatus status;
+
+	if (fit->options->refit_full == AG_REFIT_NONE)
+		return AG_OK;
+	if (v->n_folds == 0 && v->split.n_valid == 0)
+	{
+		ag_log(&fit->ctx, AG_LOG_NORMAL, "The models have all rows already: none is fitted again");
+		return AG_OK;
+	}
+	memset(&all, 0, sizeof all);
+	all.number = v->n_folds * v->n_sets + 2;
+	AG_TRY(ag_get(&fit->ctx, (size_t) fit->n_rows, sizeof *all.train_rows, &all.train_rows));
+	for (int64_t r = 0; r < fit->n_rows; r++)
+		all.train_rows[all.n_train++] = (uint32_t) r;
+	ag_log(&fit->ctx, AG_LOG_NORMAL, "Fitting models again, on all %lld rows ...",
+		   (long long) fit->n_rows);
+	status = refit_all(fit, &all);
+	ag_mem_free(fit->ctx.mem, all.train_rows);
+	return status;
+}
