@@ -76,20 +76,30 @@ CREATE TABLE @extschema@.ag_member_part (
 );
 ALTER TABLE @extschema@.ag_member_part ALTER COLUMN data SET STORAGE EXTERNAL;
 
+-- predictor: the name that all its versions share; roles by name, 'public' for all of them.
+CREATE TABLE @extschema@.ag_predictor_grant (
+    predictor text COLLATE "C" NOT NULL,
+    grantee text COLLATE "C" NOT NULL,
+    privilege text COLLATE "C" NOT NULL CHECK (privilege IN ('predict', 'inspect')),
+    PRIMARY KEY (predictor, grantee, privilege)
+);
+
 -- The tables belong to whoever owns the extension (a database owner can then dump and restore them) and are granted
 -- to nobody; their rows are the user's data, so pg_dump takes them along.
 ALTER TABLE @extschema@.ag_predictor OWNER TO @extowner@;
 ALTER TABLE @extschema@.ag_predictor_feature OWNER TO @extowner@;
 ALTER TABLE @extschema@.ag_member OWNER TO @extowner@;
 ALTER TABLE @extschema@.ag_member_part OWNER TO @extowner@;
+ALTER TABLE @extschema@.ag_predictor_grant OWNER TO @extowner@;
 
 REVOKE ALL ON @extschema@.ag_predictor, @extschema@.ag_predictor_feature, @extschema@.ag_member,
-    @extschema@.ag_member_part FROM PUBLIC;
+    @extschema@.ag_member_part, @extschema@.ag_predictor_grant FROM PUBLIC;
 
 SELECT pg_catalog.pg_extension_config_dump('@extschema@.ag_predictor', '');
 SELECT pg_catalog.pg_extension_config_dump('@extschema@.ag_predictor_feature', '');
 SELECT pg_catalog.pg_extension_config_dump('@extschema@.ag_member', '');
 SELECT pg_catalog.pg_extension_config_dump('@extschema@.ag_member_part', '');
+SELECT pg_catalog.pg_extension_config_dump('@extschema@.ag_predictor_grant', '');
 
 COMMENT ON TABLE @extschema@.ag_predictor IS
     'one fitted version of a predictor a row; read it through ag_models, ag_info and ag_leaderboard';
@@ -106,6 +116,8 @@ COMMENT ON TABLE @extschema@.ag_member IS 'one model of a predictor''s ensemble 
 COMMENT ON COLUMN @extschema@.ag_member.fit_time IS 'seconds of its own, without those of its inputs';
 COMMENT ON COLUMN @extschema@.ag_member.predict_time IS 'seconds of its own to predict the validation rows';
 COMMENT ON COLUMN @extschema@.ag_member.inputs IS 'the models it combines and their weights; NULL for a model that reads the columns';
+COMMENT ON TABLE @extschema@.ag_predictor_grant IS
+    'one right of one role on one predictor a row: predict (use it) or inspect (see what it was made of too); see ag_grant';
 COMMENT ON TABLE @extschema@.ag_member_part IS 'the bytes of a member, in parts of 8 MB; member 0 is the pipeline';
 
 CREATE FUNCTION @extschema@.ag_fit(data text, label text, options jsonb DEFAULT '{}') RETURNS text
@@ -286,21 +298,45 @@ CREATE FUNCTION @extschema@.ag_activate(name text, version integer) RETURNS void
 COMMENT ON FUNCTION @extschema@.ag_activate(text, integer) IS
     'makes a version the current one, and keeps it so when newer ones are fitted; version NULL: the newest again';
 
+CREATE FUNCTION @extschema@.ag_rename(model text, new_name text) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'ag_sql_rename';
+COMMENT ON FUNCTION @extschema@.ag_rename(text, text) IS
+    'gives a model, all its versions, another name; functions made by ag_create_function keep the old one in their bodies';
+
+-- --- who may
+
+CREATE FUNCTION @extschema@.ag_grant(model text, role text, "right" text DEFAULT 'predict') RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'ag_sql_grant';
+COMMENT ON FUNCTION @extschema@.ag_grant(text, text, text) IS
+    'lets a role (''public'': every role) predict with a model, or with right ''inspect'' also see its data''s text, options, features and categories; no right on the training table is needed';
+
+CREATE FUNCTION @extschema@.ag_revoke(model text, role text, "right" text DEFAULT 'predict') RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'ag_sql_revoke';
+COMMENT ON FUNCTION @extschema@.ag_revoke(text, text, text) IS
+    'takes a right back that ag_grant gave; ''predict'' takes ''inspect'' along';
+
+CREATE FUNCTION @extschema@.ag_reassign(old_role text, new_role text) RETURNS bigint
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'ag_sql_reassign';
+COMMENT ON FUNCTION @extschema@.ag_reassign(text, text) IS
+    'gives all models of one role to another and how many versions that were; superusers can name an old role that is no more, whose granted rights then go along';
+
 -- Which rows of the catalogue a role sees. The views carry the predicate themselves, as barriers, so that nobody needs a right
 -- on the tables.
-CREATE FUNCTION @extschema@.ag_may_use(owner text) RETURNS boolean
-    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'ag_sql_may_use';
-COMMENT ON FUNCTION @extschema@.ag_may_use(text) IS
-    'whether the current role may use the models of that owner: it is the owner, a member of it, or a superuser';
+CREATE FUNCTION @extschema@.ag_model_right(model text, owner text) RETURNS text
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'ag_sql_model_right';
+COMMENT ON FUNCTION @extschema@.ag_model_right(text, text) IS
+    'what the current role may do with a model of that name and owner: ''owner'', ''inspect'', ''predict'', or NULL for nothing';
 
 CREATE VIEW @extschema@.ag_models WITH (security_barrier) AS
     SELECT p.name, p.version, p.problem_type, p.label, p.eval_metric, p.score_val, p.best_model, p.rows,
-        p.rows_left_out, p.fit_time, p.created_at, p.owner, p.data, p.pinned,
+        p.rows_left_out, p.fit_time, p.created_at, p.owner,
+        CASE WHEN @extschema@.ag_model_right(p.name, p.owner) <> 'predict' THEN p.data END AS data, p.pinned,
         (SELECT pg_catalog.count(*) FROM @extschema@.ag_predictor v WHERE v.name = p.name) AS versions,
         pg_catalog.format(CASE WHEN p.problem_type IN ('binary', 'multiclass') THEN 'ag_predict_class(%L, t)'
-            ELSE 'ag_predict(%L, t)' END, p.name) AS predict_with
+            ELSE 'ag_predict(%L, t)' END, p.name) AS predict_with,
+        @extschema@.ag_model_right(p.name, p.owner) AS my_right
     FROM @extschema@.ag_predictor p
-    WHERE @extschema@.ag_may_use(p.owner)
+    WHERE @extschema@.ag_model_right(p.name, p.owner) IS NOT NULL
         AND NOT EXISTS (SELECT FROM @extschema@.ag_predictor o WHERE o.name = p.name
             AND (o.pinned, o.version) > (p.pinned, p.version));
 COMMENT ON VIEW @extschema@.ag_models IS 'the models that you may use, each by its current version';
@@ -309,6 +345,23 @@ COMMENT ON COLUMN @extschema@.ag_models.fit_time IS 'seconds';
 COMMENT ON COLUMN @extschema@.ag_models.pinned IS 'made current by ag_activate';
 COMMENT ON COLUMN @extschema@.ag_models.versions IS 'how many versions there are (name@1, name@2, ...)';
 COMMENT ON COLUMN @extschema@.ag_models.predict_with IS 'the call to paste; t is the alias of a table or sub-query';
+COMMENT ON COLUMN @extschema@.ag_models.data IS 'what it was fitted on, as given to ag_fit; NULL: you may only predict';
+COMMENT ON COLUMN @extschema@.ag_models.my_right IS 'predict, inspect (see its data''s text, options and features too), or owner (all)';
 ALTER VIEW @extschema@.ag_models OWNER TO @extowner@;
 REVOKE ALL ON @extschema@.ag_models FROM PUBLIC;
 GRANT SELECT ON @extschema@.ag_models TO PUBLIC;
+
+CREATE VIEW @extschema@.ag_features WITH (security_barrier) AS
+    SELECT p.name AS model, p.version, f.ordinal, f.name AS feature, f.type, f.kind, f.used, f.became, f.dropped_why,
+        f.missing, f.distinct_values, f.min, f.max, f.mean, f.categories
+    FROM @extschema@.ag_predictor p JOIN @extschema@.ag_predictor_feature f ON f.predictor = p.id
+    WHERE @extschema@.ag_model_right(p.name, p.owner) IN ('inspect', 'owner');
+COMMENT ON VIEW @extschema@.ag_features IS
+    'the columns that your models, and those you may inspect, were fitted on; every version has its own rows';
+COMMENT ON COLUMN @extschema@.ag_features.missing IS 'training rows in which it was NULL';
+COMMENT ON COLUMN @extschema@.ag_features.distinct_values IS 'NULL: not counted';
+COMMENT ON COLUMN @extschema@.ag_features.categories IS 'its categories in their order; NULL: it has none';
+COMMENT ON COLUMN @extschema@.ag_features.dropped_why IS 'why no model uses it; NULL where used';
+ALTER VIEW @extschema@.ag_features OWNER TO @extowner@;
+REVOKE ALL ON @extschema@.ag_features FROM PUBLIC;
+GRANT SELECT ON @extschema@.ag_features TO PUBLIC;

@@ -1,5 +1,6 @@
 /*
- * admin.c - ag_drop and ag_activate: changing which versions there are, and which one is current.
+ * admin.c - ag_drop, ag_activate and ag_rename: changing which versions there are, which one is current, what they are
+ * called.
  */
 #include "postgres.h"
 
@@ -87,6 +88,7 @@ ag_sql_drop(PG_FUNCTION_ARGS)
 	ag_model_name_parse(model, &name);
 	no_member(&name);
 	ag_catalog_find(model, &id, NULL, &row);
+	ag_rights_require(row->right, AG_RIGHT_OWNER, name.name);
 	values[0] = CStringGetTextDatum(name.name);
 	values[1] = Int32GetDatum(name.version);
 	values[2] = CStringGetTextDatum(row->owner);
@@ -97,6 +99,9 @@ ag_sql_drop(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("model \"%s\" does not exist", model),
 				 errdetail("Another session has just dropped it.")));
+	ag_catalog_execute("DELETE FROM @.ag_predictor_grant WHERE predictor = $1 AND NOT EXISTS "
+					   "(SELECT FROM @.ag_predictor WHERE name = $1)",
+					   1, types, values, NULL);
 	PG_RETURN_INT32((int32) n_versions);
 }
 
@@ -134,11 +139,64 @@ ag_sql_activate(PG_FUNCTION_ARGS)
 		model = psprintf("%s@%d", name.name, version);
 	}
 	ag_catalog_find(model, &id, NULL, &row);
+	ag_rights_require(row->right, AG_RIGHT_OWNER, name.name);
 	values[0] = CStringGetTextDatum(name.name);
 	values[1] = PG_ARGISNULL(1) ? Int32GetDatum(0) : PG_GETARG_DATUM(1);
 	values[2] = CStringGetTextDatum(row->owner);
 	ag_catalog_execute("UPDATE @.ag_predictor SET pinned = (version = $2) WHERE name = $1 AND "
 					   "owner = $3",
 					   3, types, values, NULL);
+	PG_RETURN_VOID();
+}
+
+/* --- ag_rename --- */
+
+/* Whether any role's predictor has that name, committed or ours. */
+static bool
+name_is_taken(const char *name)
+{
+	Oid types[1] = {TEXTOID};
+	Datum values[1] = {CStringGetTextDatum(name)};
+
+	return ag_catalog_execute("SELECT FROM @.ag_predictor WHERE name = $1", 1, types, values,
+							  NULL) > 0;
+}
+
+PG_FUNCTION_INFO_V1(ag_sql_rename);
+
+Datum
+ag_sql_rename(PG_FUNCTION_ARGS)
+{
+	char *model = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	char *new_name = text_to_cstring(PG_GETARG_TEXT_PP(1));
+	Oid types[3] = {TEXTOID, TEXTOID, TEXTOID};
+	Datum values[3];
+	AgModelName name;
+	AgPredictorRow *row;
+	pg_uuid_t id;
+
+	ag_model_name_parse(model, &name);
+	no_member(&name);
+	if (name.version != 0)
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						errmsg("\"%s\" names one version of a model", model),
+						errhint("All versions of a model have its name: give that.")));
+	ag_model_name_check(new_name, NULL);
+	ag_catalog_find(model, &id, NULL, &row);
+	ag_rights_require(row->right, AG_RIGHT_OWNER, name.name);
+	ag_catalog_lock_name(name.name);
+	ag_catalog_lock_name(new_name);
+	if (name_is_taken(new_name))
+		ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT),
+						errmsg("model \"%s\" already exists", new_name)));
+	values[0] = CStringGetTextDatum(name.name);
+	values[1] = CStringGetTextDatum(new_name);
+	values[2] = CStringGetTextDatum(row->owner);
+	if (ag_catalog_execute("UPDATE @.ag_predictor SET name = $2 WHERE name = $1 AND owner = $3", 3,
+						   types, values, NULL) == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("model \"%s\" does not exist", model),
+				 errdetail("Another session has just dropped it.")));
+	ag_rights_rename(name.name, new_name);
 	PG_RETURN_VOID();
 }

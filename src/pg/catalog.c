@@ -24,6 +24,7 @@
 #include "utils/syscache.h"
 
 #include "pg/catalog.h"
+#include "pg/rights.h"
 #include "pg/scan.h"
 
 #define EXTENSION_NAME "ag_pg"
@@ -177,23 +178,31 @@ ag_model_name_parse(const char *model, AgModelName *parsed)
 	parsed->name = pnstrdup(model, name_end - model);
 }
 
-/* --- rights --- */
-
-static bool
-role_owns(Oid role, const char *owner)
+void
+ag_model_name_check(const char *name, const char *option)
 {
-	Oid owner_role = get_role_oid(owner, true);
-
-	/* an owner that is no role (a dump restored elsewhere, a role dropped): superusers can still clean up */
-	if (!OidIsValid(owner_role))
-		return superuser_arg(role);
-	return has_privs_of_role(role, owner_role);
+	if (name[0] == '\0' || strlen(name) >= NAMEDATALEN)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("predictor name \"%.200s\" is %s", name,
+						name[0] == '\0' ? "empty" : "too long"),
+				 option == NULL ? errhint("A name has 1 to %d bytes.", NAMEDATALEN - 1)
+								: errhint("Give the option \"%s\": a name has 1 to %d bytes.",
+										  option, NAMEDATALEN - 1)));
+	if (strpbrk(name, "@/") != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("predictor name \"%s\" holds \"@\" or \"/\"", name),
+				 errdetail("They stand for versions and members in 'name@3' and 'name/GBM'."),
+				 option == NULL ? 0 : errhint("Give the option \"%s\".", option)));
 }
+
+/* --- rights --- */
 
 bool
 ag_catalog_is_owner(const char *owner)
 {
-	return role_owns(GetUserId(), owner);
+	return ag_rights_is_owner(GetUserId(), owner);
 }
 
 /* --- predictors --- */
@@ -253,6 +262,8 @@ choose_version(Oid role, const AgModelName *name, bool want_row, Choice *choice)
 {
 	ScanKeyData key;
 	AgScan scan;
+	char *last_owner = NULL; /* of all versions, but for rows restored by hand */
+	AgRight right = AG_RIGHT_NONE;
 
 	ag_scan_key_text(&key, PREDICTOR_NAME, name->name);
 	ag_scan_begin(&scan, "ag_predictor", "ag_predictor_name_version_key", PREDICTOR_COLUMNS, 1,
@@ -261,8 +272,12 @@ choose_version(Oid role, const AgModelName *name, bool want_row, Choice *choice)
 	{
 		int version = DatumGetInt32(ag_scan_must(&scan, PREDICTOR_VERSION));
 		bool pinned = DatumGetBool(ag_scan_must(&scan, PREDICTOR_PINNED));
+		char *owner = ag_scan_text(&scan, PREDICTOR_OWNER);
 
-		if (!role_owns(role, ag_scan_text(&scan, PREDICTOR_OWNER)))
+		if (last_owner == NULL || strcmp(owner, last_owner) != 0)
+			right = ag_rights_of(role, name->name, owner);
+		last_owner = owner;
+		if (right < AG_RIGHT_PREDICT)
 			continue;
 		choice->any_version = true;
 		if (!is_better(choice, name, version, pinned))
@@ -271,8 +286,10 @@ choose_version(Oid role, const AgModelName *name, bool want_row, Choice *choice)
 		choice->pinned = pinned;
 		choice->version = version;
 		choice->id = *DatumGetUUIDP(ag_scan_must(&scan, PREDICTOR_ID));
-		if (want_row)
-			choice->row = predictor_row(&scan);
+		if (!want_row)
+			continue;
+		choice->row = predictor_row(&scan);
+		choice->row->right = right;
 	}
 	ag_scan_end(&scan);
 }

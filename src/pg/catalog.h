@@ -16,6 +16,7 @@
 
 #include "engine/engine.h"
 #include "engine/search/fit.h"
+#include "pg/rights.h"
 
 /* Schema of the extension; 42704 when the database has none. */
 extern Oid ag_catalog_schema(void);
@@ -44,6 +45,7 @@ typedef struct AgPredictorRow
 	int version;
 	bool pinned;
 	char *owner;
+	AgRight right; /* of the role it was looked up for: at least AG_RIGHT_PREDICT */
 	char *data;
 	char *label;
 	char *problem_type;
@@ -73,9 +75,12 @@ typedef struct AgModelName
 /* Takes it apart; 22023 when the text is no model name. */
 extern void ag_model_name_parse(const char *model, AgModelName *parsed);
 
+/* 22023 unless a predictor can have that name. option: it was not given by the user, and this option could. NULL: it was. */
+extern void ag_model_name_check(const char *name, const char *option);
+
 /*
  * The predictor that "name", "name@3", "name/MEMBER" or "name@3/MEMBER" means under the active snapshot. *member: the
- * member's name or NULL. ERROR 42704 when there is none that the current user may use (the same error, so that
+ * member's name or NULL. ERROR 42704 when there is none that the current user may predict with (the same error, so that
  * names don't leak); 22023 when the text is no model name. row may be NULL: only the check and the id.
  */
 extern void ag_catalog_find(const char *model, pg_uuid_t *id, char **member, AgPredictorRow **row);
@@ -151,6 +156,9 @@ typedef struct AgCatalogPredictor
  * Errors out (42501) when `name` is taken by a predictor of a role the current user is no member of. Called before any work.
  */
 extern void ag_catalog_check_name(const char *name);
+
+/* Until the transaction ends nobody else can add a version of that name, or give it to another predictor. */
+extern void ag_catalog_lock_name(const char *name);
 
 /*
  * Writes one predictor version: begin gives the version number (under a transaction lock on the name) and its

@@ -142,19 +142,7 @@ ag_fit_choose_name(AgFitCall *call)
 	bool given = call->options->name != NULL;
 	char *name = given ? ag_text_from_utf8(call->options->name) : default_name(call);
 
-	if (name[0] == '\0' || strlen(name) >= NAMEDATALEN)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("predictor name \"%.200s\" is %s", name,
-						name[0] == '\0' ? "empty" : "too long"),
-				 errhint("%s has 1 to %d bytes.",
-						 given ? "A name" : "Give the option \"name\": a name", NAMEDATALEN - 1)));
-	if (strpbrk(name, "@/") != NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("predictor name \"%s\" holds \"@\" or \"/\"", name),
-				 errdetail("They stand for versions and members in 'name@3' and 'name/GBM'."),
-				 given ? 0 : errhint("Give the option \"name\".")));
+	ag_model_name_check(name, given ? NULL : "name");
 	ag_catalog_check_name(name);
 	call->name = pstrdup(name);
 }

@@ -1,5 +1,6 @@
 /*
- * info.c - ag_info: all that is known of a predictor, as one JSON object; and the predicate of the views.
+ * info.c - ag_info: all that is known of a predictor, as one JSON object. Who may only predict with it sees what that
+ * takes: nothing that quotes the data it was made of.
  */
 #include "postgres.h"
 
@@ -100,7 +101,7 @@ put_jsonb(JsonbParseState **state, const char *key, Jsonb *jsonb)
 /* --- the parts of ag_info --- */
 
 static void
-put_features(JsonbParseState **state, const pg_uuid_t *id)
+put_features(JsonbParseState **state, const pg_uuid_t *id, AgRight right)
 {
 	int n;
 	AgFeatureRow *features = ag_catalog_features(id, &n);
@@ -111,6 +112,8 @@ put_features(JsonbParseState **state, const pg_uuid_t *id)
 		if (features[i].is_used)
 			put_text(state, WJB_ELEM, features[i].name);
 	pushJsonbValue(state, WJB_END_ARRAY, NULL);
+	if (right < AG_RIGHT_INSPECT)
+		return;
 	put_key(state, "became");
 	pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
 	for (int i = 0; i < n; i++)
@@ -176,7 +179,8 @@ ag_sql_info(PG_FUNCTION_ARGS)
 	put_number(&state, "version", row->version);
 	put_bool(&state, "pinned", row->pinned);
 	put_text_member(&state, "owner", row->owner);
-	put_text_member(&state, "data", row->data);
+	if (row->right >= AG_RIGHT_INSPECT)
+		put_text_member(&state, "data", row->data);
 	put_text_member(&state, "label", row->label);
 	put_text_member(&state, "problem_type", row->problem_type);
 	put_jsonb(&state, "classes", row->classes);
@@ -188,21 +192,14 @@ ag_sql_info(PG_FUNCTION_ARGS)
 	put_text_member(&state, "created_at", timestamp_text(row->created_at));
 	put_number(&state, "time_limit", row->time_limit);
 	put_number(&state, "fit_time", row->fit_time);
-	put_jsonb(&state, "options", row->options);
-	put_jsonb(&state, "plan", row->plan);
-	put_jsonb(&state, "warnings", row->warnings);
-	put_features(&state, &id);
+	if (row->right >= AG_RIGHT_INSPECT)
+	{
+		put_jsonb(&state, "options", row->options);
+		put_jsonb(&state, "plan", row->plan);
+		put_jsonb(&state, "warnings", row->warnings);
+	}
+	put_features(&state, &id, row->right);
 	put_members(&state, &id);
 	put_number(&state, "format", row->format);
 	PG_RETURN_JSONB_P(JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL)));
-}
-
-/* --- ag_may_use: what the views show --- */
-
-PG_FUNCTION_INFO_V1(ag_sql_may_use);
-
-Datum
-ag_sql_may_use(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_BOOL(ag_catalog_is_owner(text_to_cstring(PG_GETARG_TEXT_PP(0))));
 }

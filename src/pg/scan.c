@@ -8,6 +8,7 @@
 #include "access/htup_details.h"
 #include "access/stratnum.h"
 #include "access/table.h"
+#include "catalog/pg_type.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/rel.h"
@@ -34,6 +35,53 @@ ag_scan_key_int4(ScanKey key, AttrNumber column, int value)
 	ScanKeyInit(key, column, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(value));
 }
 
+/*
+ * The columns that are read, as the install script creates them. The tables' owner may be an ordinary role, who can alter them: a
+ * number read as a pointer would give him more than his tables.
+ */
+static const struct
+{
+	const char *table;
+	int n;
+	Oid types[24];
+} layouts[] = {
+	{"ag_predictor", 21, {UUIDOID,  TEXTOID,        INT4OID,   BOOLOID,   TEXTOID, TEXTOID,
+						  TEXTOID,  TEXTOID,        TEXTOID,   JSONBOID,  INT8OID, INT8OID,
+						  JSONBOID, TIMESTAMPTZOID, FLOAT8OID, FLOAT8OID, TEXTOID, FLOAT8OID,
+						  JSONBOID, JSONBOID,       INT4OID}},
+	{"ag_predictor_feature",
+	 14,
+	 {UUIDOID, INT4OID, TEXTOID, TEXTOID, TEXTOID, BOOLOID, TEXTOID, TEXTOID, INT8OID, INT8OID,
+	  FLOAT8OID, FLOAT8OID, FLOAT8OID, JSONBOID}},
+	{"ag_member",
+	 16,
+	 {UUIDOID, INT4OID, TEXTOID, TEXTOID, INT4OID, INT4OID, INT4OID, JSONBOID, FLOAT8OID, FLOAT8OID,
+	  FLOAT8OID, TEXTOID, FLOAT8OID, INT4OID, BOOLOID, JSONBOID}},
+	{"ag_member_part", 5, {UUIDOID, INT4OID, INT4OID, BYTEAOID, INT8OID}},
+	{"ag_predictor_grant", 3, {TEXTOID, TEXTOID, TEXTOID}},
+};
+
+static void
+check_layout(const char *table, TupleDesc desc, int n_columns)
+{
+	size_t i = 0;
+
+	while (i < lengthof(layouts) && strcmp(layouts[i].table, table) != 0)
+		i++;
+	if (i == lengthof(layouts) || n_columns > layouts[i].n)
+		elog(ERROR, "table \"%s\" has no known layout", table);
+	if (desc->natts < n_columns)
+		ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
+						errmsg("table \"%s\" has %d columns, but ag_pg needs %d", table,
+							   desc->natts, n_columns)));
+	for (int c = 0; c < n_columns; c++)
+		if (TupleDescAttr(desc, c)->attisdropped ||
+			TupleDescAttr(desc, c)->atttypid != layouts[i].types[c])
+			ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
+							errmsg("column %d of table \"%s\" was altered", c + 1, table),
+							errhint("Drop the extension and create it again.")));
+}
+
 void
 ag_scan_begin(AgScan *scan, const char *table, const char *index, int n_columns, int n_keys,
 			  ScanKey keys)
@@ -41,11 +89,8 @@ ag_scan_begin(AgScan *scan, const char *table, const char *index, int n_columns,
 	int n_table_columns;
 
 	scan->table = table_open(ag_catalog_relation(table), AccessShareLock);
+	check_layout(table, RelationGetDescr(scan->table), n_columns);
 	n_table_columns = RelationGetDescr(scan->table)->natts;
-	if (n_table_columns < n_columns)
-		ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
-						errmsg("table \"%s\" has %d columns, but ag_pg needs %d", table,
-							   n_table_columns, n_columns)));
 	scan->values = palloc(sizeof(Datum) * n_table_columns);
 	scan->nulls = palloc(sizeof(bool) * n_table_columns);
 	scan->index = index_open(ag_catalog_relation(index), AccessShareLock);

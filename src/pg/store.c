@@ -14,6 +14,7 @@
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
 #include "utils/json.h"
@@ -208,9 +209,12 @@ refuse_name(const char *name)
 					errhint("Choose another name with the option \"name\".")));
 }
 
-/* The highest version of a name under the active snapshot, 0 when there is none; 42501 when it isn't ours. */
+/*
+ * The highest version of a name under the active snapshot, 0 when there is none; 42501 when it isn't ours. *owner: whose it
+ * is, unchanged when there is none or that is no role any more.
+ */
 static int
-highest_version(const char *name)
+highest_version(const char *name, const char **owner)
 {
 	ScanKeyData key;
 	AgScan scan;
@@ -220,8 +224,12 @@ highest_version(const char *name)
 	ag_scan_begin(&scan, "ag_predictor", "ag_predictor_name_version_key", PREDICTOR_OWNER, 1, &key);
 	while (ag_scan_next(&scan))
 	{
-		if (!ag_catalog_is_owner(ag_scan_text(&scan, PREDICTOR_OWNER)))
+		char *its_owner = ag_scan_text(&scan, PREDICTOR_OWNER);
+
+		if (!ag_catalog_is_owner(its_owner))
 			refuse_name(name);
+		if (OidIsValid(get_role_oid(its_owner, true)))
+			*owner = its_owner;
 		highest = Max(highest, DatumGetInt32(ag_scan_must(&scan, PREDICTOR_VERSION)));
 	}
 	ag_scan_end(&scan);
@@ -231,25 +239,31 @@ highest_version(const char *name)
 void
 ag_catalog_check_name(const char *name)
 {
-	(void) highest_version(name);
+	const char *owner = NULL;
+
+	(void) highest_version(name, &owner);
 }
 
-/*
- * Until the transaction ends nobody else can add a version of that name; then the number is looked for in what is committed
- * now, not in what our snapshot sees.
- */
-static int
-next_version(const char *name)
+void
+ag_catalog_lock_name(const char *name)
 {
 	uint64 hash = DatumGetUInt64(
 		hash_any_extended((const unsigned char *) name, (int) strlen(name), NAME_LOCK_KEY));
 	LOCKTAG tag;
-	int version;
 
 	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, (uint32) (hash >> 32), (uint32) hash, NAME_LOCK_KEY);
 	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+}
+
+/* Looked for in what is committed now, not in what our snapshot sees. A predictor stays its owner's, whoever of his fits it. */
+static int
+next_version(const char *name, const char **owner)
+{
+	int version;
+
+	ag_catalog_lock_name(name);
 	PushActiveSnapshot(GetLatestSnapshot());
-	version = highest_version(name);
+	version = highest_version(name, owner);
 	PopActiveSnapshot();
 	if (version == PG_INT32_MAX)
 		ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
@@ -272,15 +286,18 @@ void
 ag_catalog_store_begin(const AgCatalogPredictor *predictor, pg_uuid_t *id, int *version)
 {
 	const AgFittedPredictor *fitted = predictor->fitted;
+	const char *owner = predictor->owner;
 	Insert insert;
 
-	*version = next_version(predictor->name);
+	*version = next_version(predictor->name, &owner);
+	if (*version == 1)
+		ag_rights_forget(predictor->name); /* left over from another's of that name */
 	make_id(id);
 	insert_begin(&insert, "ag_predictor");
 	put_id(&insert, "id", id);
 	put_text(&insert, "name", predictor->name);
 	put_int(&insert, "version", *version);
-	put_text(&insert, "owner", predictor->owner);
+	put_text(&insert, "owner", owner);
 	put_text(&insert, "data", predictor->data);
 	put_text(&insert, "label", predictor->label);
 	put_utf8(&insert, "problem_type", ag_problem_name(fitted->problem));

@@ -24,6 +24,7 @@ $node->safe_psql(
 	SELECT ag_fit('SELECT size, kind, seen, depth, class FROM flat', 'class',
 		'{"name": "class", "verbosity": 0, "hyperparameters": {"GBM": {"num_boost_round": 20}}}') FROM generate_series(1, 2);
 	SELECT ag_activate('class', 1);
+	SELECT ag_grant('rent', 'keeper', 'predict');
 	SELECT ag_create_function('class', 'public.predict_class', 'flat');
 	CREATE VIEW seen AS SELECT f.*, f.predict_class AS p FROM flat f;
 	GRANT CREATE ON SCHEMA public TO keeper;
@@ -44,10 +45,13 @@ my $answers = q{
 	SELECT model, score_val FROM ag_leaderboard('rent') ORDER BY model COLLATE "C";
 	SELECT md5(ag_info('rent')::text);
 	SELECT count(*) FROM seen WHERE p IN ('dear', 'cheap');
+	SET ROLE keeper;
+	SELECT name, my_right FROM ag_models ORDER BY name COLLATE "C";
 };
 my $before = $node->safe_psql('one', $answers);
 like($before, qr/^class\|1\|2\|t\|/m, 'versions and the pinned one are there to be dumped');
 like($before, qr/^kept_y\|1\|1\|f\|keeper\|/m, 'a model of another role too');
+like($before, qr/^rent\|predict$/m, 'and a right that was given');
 
 my $dir = PostgreSQL::Test::Utils::tempdir();
 my $after_dump = sub {
