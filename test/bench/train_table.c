@@ -18,6 +18,9 @@
 #include "engine/base/threads.h"
 #include "engine/data/bins.h"
 #include "engine/model/forest.h"
+#include "engine/model/gbm.h"
+#include "engine/model/xgb.h"
+#include "engine/model/xgb.h"
 
 typedef struct Table
 {
@@ -29,9 +32,9 @@ typedef struct Table
 
 typedef struct Options
 {
-	AgGbmParams params;
+	AgBoostParams params;
 	AgForestParams forest;
-	bool is_forest;
+	bool is_forest, is_xgb;
 	AgProblem problem;
 	int n_classes, n_threads, n_repeats;
 	AgMetric metric;
@@ -91,7 +94,15 @@ read_option(Table *table, Options *options, char *text)
 	ag_error_init(&error);
 	if (strcmp(text, "family") == 0)
 	{
-		options->is_forest = strcmp(value, "GBM") != 0;
+		options->is_forest = strcmp(value, "RF") == 0 || strcmp(value, "XT") == 0;
+		options->is_xgb = strcmp(value, "XGB") == 0;
+		if (options->is_xgb)
+		{
+			memset(&options->params, 0, sizeof options->params);
+			ag_params_default(ag_xgb_specs, ag_xgb_n_specs, &options->params);
+			ag_xgb_complete(&options->params);
+			options->params.early_stop_rounds = -1;
+		}
 		options->forest.is_extra = strcmp(value, "XT") == 0;
 		ag_params_default(options->forest.is_extra ? ag_xt_specs : ag_rf_specs, ag_rf_n_specs,
 						  &options->forest);
@@ -127,8 +138,9 @@ read_option(Table *table, Options *options, char *text)
 						 &error) != AG_OK)
 			fail(text, &error);
 	}
-	else if (ag_param_set(ag_gbm_specs, ag_gbm_n_specs, "GBM", text, value, false, &options->params,
-						  &error) != AG_OK)
+	else if (ag_param_set(options->is_xgb ? ag_xgb_specs : ag_gbm_specs,
+						  options->is_xgb ? ag_xgb_n_specs : ag_gbm_n_specs, "booster", text, value,
+						  false, &options->params, &error) != AG_OK)
 		fail(text, &error);
 }
 
@@ -245,7 +257,7 @@ train_once(const AgContext *ctx, const AgTrainData *data, const Options *options
 	{
 		AgBoostResult result;
 
-		if (ag_gbm_train(ctx, data, &options->params, &result) != AG_OK)
+		if (ag_boost_train(ctx, data, &options->params, &result) != AG_OK)
 			fail("train", ctx->error);
 		snprintf(text, size, "rounds=%d best=%d trees=%u value=%.6g", result.rounds_run,
 				 result.best_round, result.trees->n_trees, result.best_value);
@@ -320,6 +332,7 @@ main(int argc, char **argv)
 		return 2;
 	}
 	ag_params_default(ag_gbm_specs, ag_gbm_n_specs, &options.params);
+	ag_gbm_complete(&options.params);
 	options.params.early_stop_rounds = -1;
 	options.forest.wants_oob = true;
 	read_table(argv[1], &table);

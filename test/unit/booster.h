@@ -7,6 +7,7 @@
 #include "engine/base/rng.h"
 #include "engine/base/threads.h"
 #include "engine/model/gbm.h"
+#include "engine/model/xgb.h"
 #include "unit.h"
 
 /* A context of one's own. */
@@ -178,13 +179,28 @@ table_end(Table *table)
 	free(table->valid);
 }
 
-static inline AgGbmParams
+static inline AgBoostParams
 gbm_params(int n_rounds)
 {
-	AgGbmParams params;
+	AgBoostParams params;
 
 	memset(&params, 0, sizeof params);
 	ag_params_default(ag_gbm_specs, ag_gbm_n_specs, &params);
+	ag_gbm_complete(&params);
+	params.num_boost_round = n_rounds;
+	params.early_stop_rounds = -1;
+	params.seed = 42;
+	return params;
+}
+
+static inline AgBoostParams
+xgb_params(int n_rounds)
+{
+	AgBoostParams params;
+
+	memset(&params, 0, sizeof params);
+	ag_params_default(ag_xgb_specs, ag_xgb_n_specs, &params);
+	ag_xgb_complete(&params);
 	params.num_boost_round = n_rounds;
 	params.early_stop_rounds = -1;
 	params.seed = 42;

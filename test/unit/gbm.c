@@ -15,11 +15,11 @@ static const Case cases[] = {
 
 /* Trains on n_threads and returns the model's bytes (and its result for more checks when wanted). */
 static AgWriter
-train_bytes(Bench *bench, const AgTrainData *data, const AgGbmParams *params, double *error)
+train_bytes(Bench *bench, const AgTrainData *data, const AgBoostParams *params, double *error)
 {
 	AgBoostResult result;
 	AgWriter writer;
-	AgStatus status = ag_gbm_train(&bench->ctx, data, params, &result);
+	AgStatus status = ag_boost_train(&bench->ctx, data, params, &result);
 
 	if (!AG_CHECK(status == AG_OK))
 		fprintf(stderr, "    %s\n", bench->error.message);
@@ -32,7 +32,7 @@ train_bytes(Bench *bench, const AgTrainData *data, const AgGbmParams *params, do
 
 /* Every parameter that has code of its own, one after the other. */
 static void
-vary(AgGbmParams *params, int variant)
+vary(AgBoostParams *params, int variant)
 {
 	switch (variant)
 	{
@@ -77,7 +77,7 @@ test_threads(void)
 			{
 				Table table;
 				AgTrainData data;
-				AgGbmParams params = gbm_params(8);
+				AgBoostParams params = gbm_params(8);
 				AgWriter bytes;
 
 				bench_init(&bench[t], n_threads[t]);
@@ -114,7 +114,7 @@ test_wide(void)
 	{
 		Table table;
 		AgTrainData data;
-		AgGbmParams params = gbm_params(2);
+		AgBoostParams params = gbm_params(2);
 		AgWriter bytes;
 
 		bench_init(&bench[t], t == 0 ? 1 : 3);
@@ -145,7 +145,7 @@ test_predictions(void)
 		Bench bench;
 		Table table;
 		AgTrainData data;
-		AgGbmParams params = gbm_params(30);
+		AgBoostParams params = gbm_params(30);
 		AgBoostResult result;
 		int n_out = cases[c].n_classes > 0 ? cases[c].n_classes : 1;
 		double features[16], scores[8], out[8];
@@ -154,7 +154,7 @@ test_predictions(void)
 		table_init(&table, 3000, 5, 2, 600, 0.1, cases[c].n_classes, 3);
 		table_bin(&table, &bench.ctx, 60);
 		data = table_data(&table, cases[c].problem, cases[c].n_classes);
-		AG_REQUIRE(ag_gbm_train(&bench.ctx, &data, &params, &result) == AG_OK);
+		AG_REQUIRE(ag_boost_train(&bench.ctx, &data, &params, &result) == AG_OK);
 		AG_CHECK(ag_trees_check(&bench.ctx, result.trees, AG_ERR_INTERNAL) == AG_OK);
 		for (int64_t i = 0; i < table.n_valid; i++)
 		{
@@ -182,7 +182,7 @@ test_learns(void)
 	Bench bench;
 	Table table;
 	AgTrainData data;
-	AgGbmParams params = gbm_params(300);
+	AgBoostParams params = gbm_params(300);
 	AgWriter bytes;
 	double error;
 
@@ -206,7 +206,7 @@ test_allocations(void)
 		Bench bench;
 		Table table;
 		AgTrainData data;
-		AgGbmParams params = gbm_params(2);
+		AgBoostParams params = gbm_params(2);
 		AgBoostResult result;
 		int64_t used;
 
@@ -223,7 +223,7 @@ test_allocations(void)
 
 			atomic_store(&bench.mem.fail_after, n);
 			ag_error_init(&bench.error);
-			status = ag_gbm_train(&bench.ctx, &data, &params, &result);
+			status = ag_boost_train(&bench.ctx, &data, &params, &result);
 			atomic_store(&bench.mem.fail_after, -1);
 			if (status == AG_OK)
 			{
@@ -288,7 +288,7 @@ test_shift(void)
 		Bench bench;
 		Table table;
 		AgTrainData data;
-		AgGbmParams params = gbm_params(100);
+		AgBoostParams params = gbm_params(100);
 		AgWriter bytes;
 
 		bench_init(&bench, 1);
@@ -314,7 +314,7 @@ test_limits(void)
 		Bench bench;
 		Table table;
 		AgTrainData data;
-		AgGbmParams params = gbm_params(60);
+		AgBoostParams params = gbm_params(60);
 		AgBoostResult result;
 		int64_t *counts;
 		int n_small = 0, n_deep = 0, n_wide = 0;
@@ -329,7 +329,7 @@ test_limits(void)
 		params.min_data_in_leaf = 33;
 		params.num_leaves = 13;
 		params.max_depth = 5;
-		AG_REQUIRE(ag_gbm_train(&bench.ctx, &data, &params, &result) == AG_OK);
+		AG_REQUIRE(ag_boost_train(&bench.ctx, &data, &params, &result) == AG_OK);
 		AG_CHECK(isnan(result.best_value));
 		AG_CHECK_EQ(result.best_round, result.rounds_run);
 		counts = calloc((size_t) result.trees->n_leaves, sizeof *counts);
@@ -389,7 +389,7 @@ test_parameters(void)
 	Bench bench;
 	Table table;
 	AgTrainData data;
-	AgGbmParams params = gbm_params(20);
+	AgBoostParams params = gbm_params(20);
 	AgBoostResult result;
 	int n_many = 0, n_far = 0, n_roots = 0;
 	uint32_t first_feature[20];
@@ -401,7 +401,7 @@ test_parameters(void)
 	params.early_stop_rounds = 0;
 	params.feature_fraction = 0.3;
 	params.max_delta_step = 0.25;
-	AG_REQUIRE(ag_gbm_train(&bench.ctx, &data, &params, &result) == AG_OK);
+	AG_REQUIRE(ag_boost_train(&bench.ctx, &data, &params, &result) == AG_OK);
 	for (uint32_t t = 0; t < result.trees->n_trees; t++)
 	{
 		n_many += n_used(result.trees, t) > 3;
@@ -417,7 +417,7 @@ test_parameters(void)
 
 	params = gbm_params(20);
 	params.min_gain_to_split = 1e9;
-	AG_REQUIRE(ag_gbm_train(&bench.ctx, &data, &params, &result) == AG_OK);
+	AG_REQUIRE(ag_boost_train(&bench.ctx, &data, &params, &result) == AG_OK);
 	AG_CHECK_EQ(result.rounds_run, 1);
 	AG_CHECK_EQ(result.trees->n_nodes, 0);
 	ag_boost_result_free(&bench.ctx, &result);
@@ -426,14 +426,14 @@ test_parameters(void)
 	params.learning_rate = 1.0;
 	params.num_leaves = 2;
 	params.path_smooth = 1e12; /* everything is pulled to the root's value, which is 0 */
-	AG_REQUIRE(ag_gbm_train(&bench.ctx, &data, &params, &result) == AG_OK);
+	AG_REQUIRE(ag_boost_train(&bench.ctx, &data, &params, &result) == AG_OK);
 	for (uint64_t l = 0; l < result.trees->n_leaves; l++)
 		AG_CHECK(fabs(result.trees->leaves[l]) < 1e-6);
 	ag_boost_result_free(&bench.ctx, &result);
 
 	params.path_smooth = 0.0;
 	params.lambda_l2 = 1e12;
-	AG_REQUIRE(ag_gbm_train(&bench.ctx, &data, &params, &result) == AG_OK);
+	AG_REQUIRE(ag_boost_train(&bench.ctx, &data, &params, &result) == AG_OK);
 	for (uint64_t l = 0; l < result.trees->n_leaves; l++)
 		AG_CHECK(fabs(result.trees->leaves[l]) < 1e-6);
 	ag_boost_result_free(&bench.ctx, &result);
@@ -448,7 +448,7 @@ test_weights(void)
 	Bench bench;
 	Table table;
 	AgTrainData data;
-	AgGbmParams params = gbm_params(50);
+	AgBoostParams params = gbm_params(50);
 	AgBoostResult result;
 	int n_far = 0;
 
@@ -466,7 +466,7 @@ test_weights(void)
 	data.weight = table.weight;
 	params.learning_rate = 0.3;
 	params.early_stop_rounds = 0;
-	AG_REQUIRE(ag_gbm_train(&bench.ctx, &data, &params, &result) == AG_OK);
+	AG_REQUIRE(ag_boost_train(&bench.ctx, &data, &params, &result) == AG_OK);
 	for (int64_t i = 0; i < table.n_valid; i++)
 		if (fabs(result.valid_proba[i] - (table.numbers[table.valid[i]] > 0.5 ? 3.0 : -1.0)) > 0.5)
 			n_far++;
@@ -483,7 +483,7 @@ test_seeds(void)
 	Bench bench;
 	Table table;
 	AgTrainData data;
-	AgGbmParams params = gbm_params(5);
+	AgBoostParams params = gbm_params(5);
 	AgWriter first, again, other;
 
 	bench_init(&bench, 2);
@@ -510,7 +510,7 @@ test_cancel_and_time(void)
 	Bench bench;
 	Table table;
 	AgTrainData data;
-	AgGbmParams params = gbm_params(100000);
+	AgBoostParams params = gbm_params(100000);
 	AgBoostResult result;
 	_Atomic bool cancel = true;
 	int64_t from;
@@ -521,16 +521,16 @@ test_cancel_and_time(void)
 	data = table_data(&table, AG_PROBLEM_BINARY, 2);
 	params.early_stop_rounds = 0;
 	bench.ctx.cancel = &cancel;
-	AG_CHECK_EQ(ag_gbm_train(&bench.ctx, &data, &params, &result), AG_ERR_CANCELLED);
+	AG_CHECK_EQ(ag_boost_train(&bench.ctx, &data, &params, &result), AG_ERR_CANCELLED);
 	AG_CHECK(result.trees == NULL);
 	bench.ctx.cancel = NULL;
 	ag_error_init(&bench.error);
 	bench.ctx.deadline_ns = ag_clock_ns() - 1;
-	AG_CHECK_EQ(ag_gbm_train(&bench.ctx, &data, &params, &result), AG_ERR_TIME);
+	AG_CHECK_EQ(ag_boost_train(&bench.ctx, &data, &params, &result), AG_ERR_TIME);
 	ag_error_init(&bench.error);
 	from = ag_clock_ns();
 	bench.ctx.deadline_ns = from + INT64_C(300000000);
-	AG_CHECK_EQ(ag_gbm_train(&bench.ctx, &data, &params, &result), AG_OK);
+	AG_CHECK_EQ(ag_boost_train(&bench.ctx, &data, &params, &result), AG_OK);
 	AG_CHECK(ag_clock_ns() - from < INT64_C(3000000000));
 	AG_CHECK(result.stopped_by_time);
 	AG_CHECK(!result.stopped_by_patience);
@@ -540,7 +540,7 @@ test_cancel_and_time(void)
 	bench.ctx.deadline_ns = INT64_MAX;
 	params.early_stop_rounds = 5;
 	params.learning_rate = 1.0;
-	AG_CHECK_EQ(ag_gbm_train(&bench.ctx, &data, &params, &result), AG_OK);
+	AG_CHECK_EQ(ag_boost_train(&bench.ctx, &data, &params, &result), AG_OK);
 	AG_CHECK(result.stopped_by_patience);
 	AG_CHECK_EQ(result.rounds_run, result.best_round + 5);
 	ag_boost_result_free(&bench.ctx, &result);
@@ -557,7 +557,7 @@ test_memory(void)
 		Bench bench;
 		Table table;
 		AgTrainData data;
-		AgGbmParams params = gbm_params(10);
+		AgBoostParams params = gbm_params(10);
 		AgBoostResult result;
 		int64_t before;
 
@@ -567,8 +567,8 @@ test_memory(void)
 		data = table_data(&table, cases[c].problem, cases[c].n_classes);
 		before = atomic_load(&bench.mem.used_bytes);
 		atomic_store(&bench.mem.peak_bytes, before);
-		AG_REQUIRE(ag_gbm_train(&bench.ctx, &data, &params, &result) == AG_OK);
-		AG_CHECK(atomic_load(&bench.mem.peak_bytes) - before <= ag_gbm_memory(&data, &params, 2));
+		AG_REQUIRE(ag_boost_train(&bench.ctx, &data, &params, &result) == AG_OK);
+		AG_CHECK(atomic_load(&bench.mem.peak_bytes) - before <= ag_boost_memory(&data, &params, 2));
 		ag_boost_result_free(&bench.ctx, &result);
 		table_end(&table);
 		bench_end(&bench);
@@ -591,7 +591,7 @@ test_progress(void)
 	Bench bench;
 	Table table;
 	AgTrainData data;
-	AgGbmParams params = gbm_params(1000000);
+	AgBoostParams params = gbm_params(1000000);
 	AgBoostResult result;
 	char text[200] = "";
 
@@ -603,7 +603,7 @@ test_progress(void)
 	bench.ctx.progress = note_progress;
 	bench.ctx.host = text;
 	bench.ctx.deadline_ns = ag_clock_ns() + INT64_C(1300000000);
-	AG_CHECK_EQ(ag_gbm_train(&bench.ctx, &data, &params, &result), AG_OK);
+	AG_CHECK_EQ(ag_boost_train(&bench.ctx, &data, &params, &result), AG_OK);
 	AG_CHECK(strncmp(text, "training GBM, round ", 20) == 0);
 	AG_CHECK(strstr(text, " of at most 1000000, root_mean_squared_error 0.") != NULL);
 	ag_boost_result_free(&bench.ctx, &result);
@@ -611,9 +611,46 @@ test_progress(void)
 	bench_end(&bench);
 }
 
+/* Five levels of 48 rows: by default their groups are small enough to be split; a limit that is given holds. */
+static void
+test_few_rows(void)
+{
+	AG_CHECK_EQ(ag_boost_group_rows(1), 1);
+	AG_CHECK_EQ(ag_boost_group_rows(240), 4);
+	AG_CHECK_EQ(ag_boost_group_rows(4999), 99);
+	AG_CHECK_EQ(ag_boost_group_rows(5000), 100);
+	for (int given = 0; given < 2; given++)
+	{
+		Bench bench;
+		Table table;
+		AgTrainData data;
+		AgBoostParams params = gbm_params(10);
+		AgBoostResult result;
+
+		bench_init(&bench, 1);
+		table_init(&table, 300, 0, 1, 5, 0.0, 0, 9);
+		for (int64_t i = 0; i < table.n_rows; i++)
+		{
+			table.codes[i] = (uint32_t) (i % 5);
+			table.target[i] = (double) (i % 5) * 10.0;
+			table.train[i] = (uint32_t) i;
+		}
+		table.n_train = 240;
+		table_bin(&table, &bench.ctx, 254);
+		data = table_data(&table, AG_PROBLEM_REGRESSION, 0);
+		params.min_data_per_group = given ? 150 : 0;
+		AG_REQUIRE(ag_boost_train(&bench.ctx, &data, &params, &result) == AG_OK);
+		AG_CHECK_EQ(result.trees->n_nodes > 0, !given);
+		ag_boost_result_free(&bench.ctx, &result);
+		table_end(&table);
+		bench_end(&bench);
+	}
+}
+
 int
 main(void)
 {
+	test_few_rows();
 	test_early_stop();
 	test_shift();
 	test_limits();

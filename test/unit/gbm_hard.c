@@ -15,7 +15,7 @@ static const Case cases[] = {
 /* Trains on hard data: whatever the status, nothing that isn't finite may come out. */
 static AgStatus
 train_hard(const Table *table, Bench *bench, AgProblem problem, int n_classes,
-		   const AgGbmParams *params, const double *weight)
+		   const AgBoostParams *params, const double *weight)
 {
 	AgTrainData data = table_data(table, problem, n_classes);
 	AgBoostResult result;
@@ -24,7 +24,7 @@ train_hard(const Table *table, Bench *bench, AgProblem problem, int n_classes,
 
 	data.weight = weight;
 	ag_error_init(&bench->error);
-	status = ag_gbm_train(&bench->ctx, &data, params, &result);
+	status = ag_boost_train(&bench->ctx, &data, params, &result);
 	if (status != AG_OK)
 		return status;
 	AG_CHECK(ag_trees_check(&bench->ctx, result.trees, AG_ERR_INTERNAL) == AG_OK);
@@ -87,7 +87,7 @@ test_hard_targets(void)
 		{
 			Bench bench;
 			Table table;
-			AgGbmParams params = gbm_params(20);
+			AgBoostParams params = gbm_params(20);
 
 			bench_init(&bench, 1);
 			table_init(&table, 300, 3, 1, 5, 0.1, 0, 61);
@@ -115,7 +115,7 @@ test_hard_tables(void)
 			{
 				Bench bench;
 				Table table;
-				AgGbmParams params = gbm_params(5);
+				AgBoostParams params = gbm_params(5);
 
 				bench_init(&bench, 1);
 				table_init(&table, n_rows[r], 1, 1, 3, missing ? 1.1 : 0.0, cases[c].n_classes, 62);
@@ -134,7 +134,7 @@ test_many_classes(void)
 {
 	Bench bench;
 	Table table;
-	AgGbmParams params = gbm_params(2);
+	AgBoostParams params = gbm_params(2);
 
 	bench_init(&bench, 2);
 	table_init(&table, 3000, 2, 0, 1, 0.0, 2, 63);
@@ -153,7 +153,7 @@ test_too_large(void)
 {
 	Bench bench;
 	Table table;
-	AgGbmParams params = gbm_params(5);
+	AgBoostParams params = gbm_params(5);
 
 	bench_init(&bench, 1);
 	table_init(&table, 50, 1, 0, 1, 0.0, 0, 64);

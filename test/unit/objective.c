@@ -43,7 +43,7 @@ test_differences(AgProblem problem, int n_classes, bool is_weighted)
 	data = table_data(&table, problem, n_classes);
 	if (is_weighted)
 		data.weight = table.weight;
-	AG_REQUIRE(ag_loss_create(&bench.ctx, &data, &loss) == AG_OK);
+	AG_REQUIRE(ag_loss_create(&bench.ctx, &data, NULL, &loss) == AG_OK);
 	for (int64_t i = 0; i < loss.n_outputs * loss.n_rows; i++)
 		loss.scores[i] += 4.0 * (ag_random_unit(1, (uint64_t) i) - 0.5);
 	AG_REQUIRE(ag_loss_begin_round(&bench.ctx, &loss) == AG_OK);
@@ -101,12 +101,12 @@ test_base(void)
 	}
 	data = table_data(&table, AG_PROBLEM_REGRESSION, 0);
 	data.weight = table.weight;
-	AG_REQUIRE(ag_loss_create(&bench.ctx, &data, &loss) == AG_OK);
+	AG_REQUIRE(ag_loss_create(&bench.ctx, &data, NULL, &loss) == AG_OK);
 	AG_CHECK_NEAR(loss.base[0], sum / total, 1e-12);
 	ag_loss_free(&bench.ctx, &loss);
 	data.problem = AG_PROBLEM_MULTICLASS;
 	data.n_classes = 3;
-	AG_REQUIRE(ag_loss_create(&bench.ctx, &data, &loss) == AG_OK);
+	AG_REQUIRE(ag_loss_create(&bench.ctx, &data, NULL, &loss) == AG_OK);
 	for (int k = 0; k < 3; k++)
 		AG_CHECK_NEAR(loss.base[k], log(share[k] / total), 1e-12);
 	ag_loss_free(&bench.ctx, &loss);
@@ -114,11 +114,11 @@ test_base(void)
 		table.class_of[i] = table.class_of[i] == 1;
 	data.problem = AG_PROBLEM_BINARY;
 	data.n_classes = 2;
-	AG_REQUIRE(ag_loss_create(&bench.ctx, &data, &loss) == AG_OK);
+	AG_REQUIRE(ag_loss_create(&bench.ctx, &data, NULL, &loss) == AG_OK);
 	AG_CHECK_NEAR(loss.base[0], log(share[1] / (total - share[1])), 1e-12);
 	ag_loss_free(&bench.ctx, &loss);
 	data.problem = AG_PROBLEM_QUANTILE;
-	AG_CHECK_EQ(ag_loss_create(&bench.ctx, &data, &loss), AG_ERR_UNSUPPORTED);
+	AG_CHECK_EQ(ag_loss_create(&bench.ctx, &data, NULL, &loss), AG_ERR_UNSUPPORTED);
 	ag_loss_free(&bench.ctx, &loss);
 	table_end(&table);
 	bench_end(&bench);

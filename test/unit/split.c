@@ -175,10 +175,10 @@ find(const AgContext *ctx, const Node *node, const AgQuantum *quantum)
 	return best;
 }
 
-static AgGbmParams
+static AgBoostParams
 case_params(int variant)
 {
-	AgGbmParams params = gbm_params(1);
+	AgBoostParams params = gbm_params(1);
 
 	params.min_data_in_leaf = variant % 3 == 0 ? 1 : variant % 3 == 1 ? 20 : 90;
 	params.max_cat_to_onehot = 254;
@@ -201,7 +201,7 @@ test_search(int64_t n, int h_kind, int variant, double share_missing)
 	AgRowList list;
 	AgQuantum quantum;
 	AgSplitRules rules;
-	AgGbmParams params = case_params(variant);
+	AgBoostParams params = case_params(variant);
 	Node node;
 	AgSplit found;
 	long double best, of_levels;
@@ -249,7 +249,7 @@ test_packed(int64_t n, int h_kind, int variant, double share_missing)
 	AgRowList list;
 	AgQuantum quantum;
 	AgSplitRules rules;
-	AgGbmParams params = case_params(variant);
+	AgBoostParams params = case_params(variant);
 	AgHistBuilder builder;
 	AgHist hist;
 	AgSplitNode node = {.n_rows = n};
@@ -308,7 +308,7 @@ test_sorted(int64_t n, uint32_t n_levels, int h_kind)
 	AgRowList list;
 	AgQuantum quantum;
 	AgSplitRules rules;
-	AgGbmParams params = gbm_params(1);
+	AgBoostParams params = gbm_params(1);
 	Node node;
 	AgSplit found;
 	const AgBinFeature *feature;
@@ -414,9 +414,9 @@ test_growth(int64_t n, int max_leaves, int n_threads, bool has_few_slots)
 	Table table;
 	AgQuantum quantum;
 	AgSplitRules rules;
-	AgGbmParams params = gbm_params(1);
+	AgBoostParams params = gbm_params(1);
 	AgGrower grower;
-	AgGrowth growth = {max_leaves, INT_MAX, 1.0};
+	AgGrowth growth = {max_leaves, INT_MAX, false, 1.0, 1.0};
 	SlowLeaf *leaves = calloc((size_t) max_leaves, sizeof *leaves);
 	int *made = calloc((size_t) max_leaves, sizeof *made);
 	int n_leaves = 1, n_made = 1, n_wrong = 0;
@@ -507,7 +507,7 @@ test_random_cut(void)
 	AgRowList list;
 	AgQuantum quantum;
 	AgSplitRules rules;
-	AgGbmParams params = gbm_params(1);
+	AgBoostParams params = gbm_params(1);
 	int n_low = 0, n_found = 0;
 
 	bench_init(&bench, 1);

@@ -10,10 +10,11 @@
 #include "engine/model/knn.h"
 #include "engine/model/linear.h"
 #include "engine/model/net.h"
+#include "engine/model/xgb.h"
 
 static const AgFamily families[AG_FAMILY_LAST] = {
 	[AG_FAMILY_GBM] = {AG_FAMILY_GBM, "GBM", "gradient-boosted trees, grown leaf by leaf",
-					   ag_gbm_specs, &ag_gbm_n_specs, sizeof(AgGbmParams), true},
+					   ag_gbm_specs, &ag_gbm_n_specs, sizeof(AgBoostParams), true},
 	[AG_FAMILY_LR] = {AG_FAMILY_LR, "LR", "linear and logistic regression", ag_linear_specs,
 					  &ag_linear_n_specs, sizeof(AgLinearParams), false},
 	[AG_FAMILY_KNN] = {AG_FAMILY_KNN, "KNN", "nearest neighbours", ag_knn_specs, &ag_knn_n_specs,
@@ -29,6 +30,8 @@ static const AgFamily families[AG_FAMILY_LAST] = {
 						  ag_fastai_specs, &ag_fastai_n_specs, sizeof(AgNetParams), false},
 	[AG_FAMILY_REALMLP] = {AG_FAMILY_REALMLP, "REALMLP", "neural net with waves of the numbers",
 						   ag_realmlp_specs, &ag_realmlp_n_specs, sizeof(AgNetParams), false},
+	[AG_FAMILY_XGB] = {AG_FAMILY_XGB, "XGB", "gradient-boosted trees, grown level by level",
+					   ag_xgb_specs, &ag_xgb_n_specs, sizeof(AgBoostParams), true},
 };
 
 const AgFamily *

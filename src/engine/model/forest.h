@@ -13,7 +13,7 @@
 #ifndef AG_FOREST_H
 #define AG_FOREST_H
 
-#include "engine/model/gbm.h"
+#include "engine/model/boost.h"
 
 typedef enum AgCriterion
 {

@@ -1,5 +1,5 @@
 /*
- * grow.c - best-first growth of one tree.
+ * grow.c - growth of one tree, best first or level by level.
  *
  * A split moves the leaf's rows to its two children, builds the histogram of the one with fewer rows and gets the other's
  * by subtraction from the parent's, whose memory it takes over. The children of the last split need none.
@@ -14,6 +14,9 @@
 
 #define AG_SLOT_BYTES (INT64_C(64) << 20) /* of histograms kept for leaves that wait */
 #define AG_LEAST_SLOTS 4
+/* Keys of draws, clear of those of children and features. */
+#define AG_KEY_NODE (UINT64_C(1) << 32)
+#define AG_KEY_LEVEL (UINT64_C(2) << 32)
 #define AG_SEARCH_PARALLEL 40000 /* cells below which one thread finds the splits quicker */
 
 /* A leaf that may still be split. */
@@ -39,6 +42,7 @@ typedef struct AgGrowing
 	int *heap; /* open leaves with a split, best first */
 	int n_heap;
 	uint64_t n_made;
+	uint64_t key; /* of (seed, tree) */
 } AgGrowing;
 
 /* How many leaves may hold a histogram at once. */
@@ -175,7 +179,7 @@ is_before(const AgGrowing *growing, int a, int b)
 {
 	const AgOpenLeaf *left = growing->grower->open + a, *right = growing->grower->open + b;
 
-	if (left->split.gain != right->split.gain)
+	if (!growing->grower->growth.is_depthwise && left->split.gain != right->split.gain)
 		return left->split.gain > right->split.gain;
 	return left->made < right->made;
 }
@@ -229,20 +233,32 @@ can_split(const AgGrowing *growing, const AgOpenLeaf *open)
 		   open->sum_h > 0;
 }
 
-/* The features that a node may split on: the tree's, or a draw of them. */
+/* Keeps a drawn share of the n features; returns how many. */
 static int
-node_features(const AgGrower *grower, uint64_t key, int *features)
+draw_features(uint64_t key, double fraction, int n, int *features)
 {
-	int n = 0, n_drawn;
+	int n_drawn = ag_sample_size(fraction, n);
+
+	if (fraction >= 1.0)
+		return n;
+	ag_sample_front(key, n_drawn, n, features);
+	return n_drawn;
+}
+
+/* The features that a node may split on: the tree's, or a draw of them for its level, or of those for itself. */
+static int
+node_features(const AgGrowing *growing, const AgOpenLeaf *open, int *features)
+{
+	const AgGrower *grower = growing->grower;
+	int n = 0;
 
 	for (int f = 0; f < grower->bins->n_features; f++)
 		if (grower->is_used[f])
 			features[n++] = f;
-	if (grower->growth.feature_fraction_bynode >= 1.0)
-		return n;
-	n_drawn = ag_sample_size(grower->growth.feature_fraction_bynode, n);
-	ag_sample_front(ag_key(key, UINT64_C(1) << 32), n_drawn, n, features);
-	return n_drawn;
+	n = draw_features(ag_key(growing->key, AG_KEY_LEVEL + open->leaf.depth),
+					  grower->growth.feature_fraction_bylevel, n, features);
+	return draw_features(ag_key(open->key, AG_KEY_NODE), grower->growth.feature_fraction_bynode, n,
+						 features);
 }
 
 /* Up to two leaves, searched together. */
@@ -294,7 +310,7 @@ search_leaves(AgGrowing *growing, AgOpenLeaf **leaves, int n_leaves)
 									  .sum_h = open->sum_h,
 									  .output = open->output,
 									  .key = open->key};
-		task.n_features[i] = node_features(grower, open->key, features);
+		task.n_features[i] = node_features(growing, open, features);
 		task.features[i] = features;
 	}
 	for (int i = 0; i < 2 * n_threads; i++)
@@ -470,7 +486,7 @@ AgStatus
 ag_grow_tree(AgGrower *grower, const AgSplitRules *rules, const AgQuantum *quantum, int64_t n_rows,
 			 uint64_t key)
 {
-	AgGrowing growing = {.grower = grower, .rules = rules, .heap = grower->heap};
+	AgGrowing growing = {.grower = grower, .rules = rules, .heap = grower->heap, .key = key};
 
 	grower->n_nodes = grower->n_leaves = 0;
 	grower->depth = 0;

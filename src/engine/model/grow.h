@@ -1,16 +1,16 @@
 /*
  * grow.h - growing one tree.
  *
- * Leaf-wise: of all leaves the one with the highest gain is split next, the earlier-made one of equals. What is
- * kept is exactly that order, whatever was computed when. Nodes are numbered in the order of
- * their splits, so a child always lies behind its parent.
+ * Leaf-wise: of all leaves the one with the highest gain is split next, the earlier-made one of equals. Depth-wise:
+ * the earliest-made one, which goes level by level. What is kept is exactly that order, whatever was computed
+ * when. Nodes are numbered in the order of their splits, so a child always lies behind its parent.
  */
 #ifndef AG_GROW_H
 #define AG_GROW_H
 
 #include "engine/base/context.h"
 #include "engine/data/bins.h"
-#include "engine/model/gbm.h"
+#include "engine/model/boost.h"
 #include "engine/model/histogram.h"
 #include "engine/model/partition.h"
 #include "engine/model/quantise.h"
@@ -37,7 +37,9 @@ typedef struct AgGrownLeaf
 typedef struct AgGrowth
 {
 	int max_leaves;
-	int max_depth; /* INT_MAX: none */
+	int max_depth;     /* INT_MAX: none */
+	bool is_depthwise; /* the leaf made first is split next, else the one with the highest gain */
+	double feature_fraction_bylevel;
 	double feature_fraction_bynode;
 } AgGrowth;
 

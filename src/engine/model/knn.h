@@ -14,7 +14,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/model/dense.h"
-#include "engine/model/gbm.h"
+#include "engine/model/boost.h"
 #include "engine/model/param.h"
 
 #define AG_KNN_MAX_NEIGHBORS 1000

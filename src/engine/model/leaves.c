@@ -114,7 +114,7 @@ leaf_value(const AgGrower *grower, const AgSplitRules *rules, const AgGrownLeaf 
 AgStatus
 ag_leaves_compute(const AgContext *ctx, AgLeaves *leaves, const AgGrower *grower,
 				  const AgLoss *loss, const AgGradientRange *range, const AgQuantum *quantum,
-				  const AgGbmParams *params)
+				  const AgBoostParams *params)
 {
 	AgLeafTask task = {.ctx = ctx, .leaves = leaves, .grower = grower, .loss = loss};
 	const AgQuantum plain = {.g = 1.0, .h = 1.0};

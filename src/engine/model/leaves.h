@@ -33,7 +33,7 @@ void ag_leaves_free(const AgContext *ctx, AgLeaves *leaves); /* all zero is allo
  */
 AgStatus ag_leaves_compute(const AgContext *ctx, AgLeaves *leaves, const AgGrower *grower,
 						   const AgLoss *loss, const AgGradientRange *range,
-						   const AgQuantum *quantum, const AgGbmParams *params);
+						   const AgQuantum *quantum, const AgBoostParams *params);
 
 /* Adds the values to the scores of the rows that the tree was grown on. */
 AgStatus ag_leaves_add(const AgContext *ctx, const AgLeaves *leaves, const AgGrower *grower,

@@ -15,7 +15,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/model/dense.h"
-#include "engine/model/gbm.h"
+#include "engine/model/boost.h"
 #include "engine/model/param.h"
 #include "engine/model/trees.h"
 

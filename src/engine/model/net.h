@@ -17,7 +17,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/model/dense.h"
-#include "engine/model/gbm.h"
+#include "engine/model/boost.h"
 #include "engine/model/net_ops.h"
 #include "engine/model/param.h"
 

@@ -127,13 +127,16 @@ logistic_base(AgLoss *loss, double *base)
 	double total = class_sums(loss->data, sums);
 	double p = clipped_prior(sums[1], total);
 
+	if (loss->weights.positive != 1.0)
+		p = clipped_prior(sums[1] * loss->weights.positive,
+						  sums[0] + sums[1] * loss->weights.positive);
 	base[0] = ag_ln(p / (1.0 - p));
 }
 
-/* g = p - y and h = factor * p(1-p), weighted; y is 1 for the rows of one class. */
+/* g = p - y and h = factor * p(1-p), weighted; y is 1 for the rows of one class, whose weights are times positive. */
 static void
 store_block(const AgLoss *loss, const uint32_t *rows, int n, const double *p, int32_t class,
-			double factor)
+			double factor, double positive)
 {
 	const AgTrainData *data = loss->data;
 	AgGradient *gradients = loss->gradients;
@@ -144,11 +147,13 @@ store_block(const AgLoss *loss, const uint32_t *rows, int n, const double *p, in
 		g[i] = p[i] - (data->class_of[rows[i]] == class ? 1.0 : 0.0);
 		h[i] = factor * (p[i] * (1.0 - p[i]));
 	}
-	if (data->weight != NULL)
+	if (data->weight != NULL || positive != 1.0)
 		for (int i = 0; i < n; i++)
 		{
 			double weight = row_weight(data, rows[i]);
 
+			if (data->class_of[rows[i]] == class)
+				weight *= positive;
 			g[i] *= weight;
 			h[i] *= weight;
 		}
@@ -172,7 +177,7 @@ logistic_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
 		for (int i = n; i % AG_LANES != 0; i++)
 			p[i] = 0.0;
 		ag_sigmoid_block(loss->level, n, p, p);
-		store_block(loss, rows, n, p, 1, 1.0);
+		store_block(loss, rows, n, p, 1, 1.0, loss->weights.positive);
 	}
 }
 
@@ -233,7 +238,7 @@ softmax_begin_round(const AgLoss *loss, int64_t begin, int64_t end)
 
 /*
  * The diagonal hessian p(1-p), times K/(K-1): the correction for the redundant K-th score
- * (Friedman, Hastie, Tibshirani 2000, "Additive logistic regression", section 5).
+ * (Friedman, Hastie, Tibshirani 2000, "Additive logistic regression", section 5), or times the family's own factor.
  */
 static void
 softmax_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
@@ -242,6 +247,8 @@ softmax_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
 	double factor = loss->n_outputs > 1 ? (double) loss->n_outputs / (loss->n_outputs - 1) : 1.0;
 	double p[AG_LANES_BLOCK];
 
+	if (loss->weights.multiclass_hessian > 0.0)
+		factor = loss->weights.multiclass_hessian;
 	for (int64_t at = begin; at < end; at += AG_LANES_BLOCK)
 	{
 		const uint32_t *rows = loss->data->train_rows + at;
@@ -254,7 +261,7 @@ softmax_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
 		ag_exp_block(loss->level, n, p, p);
 		for (int i = 0; i < n; i++)
 			p[i] = p[i] < 1.0 ? p[i] : 1.0;
-		store_block(loss, rows, n, p, output, factor);
+		store_block(loss, rows, n, p, output, factor, 1.0);
 	}
 }
 
@@ -310,7 +317,8 @@ fill_scores(void *arg, int64_t begin, int64_t end, int thread)
 }
 
 AgStatus
-ag_loss_create(const AgContext *ctx, const AgTrainData *data, AgLoss *loss)
+ag_loss_create(const AgContext *ctx, const AgTrainData *data, const AgLossWeights *weights,
+			   AgLoss *loss)
 {
 	const AgObjective *objective = ag_objective_of(data->problem);
 	int64_t n_rows = data->bins->n_rows;
@@ -322,6 +330,7 @@ ag_loss_create(const AgContext *ctx, const AgTrainData *data, AgLoss *loss)
 							ag_problem_name(data->problem));
 	loss->objective = objective;
 	loss->data = data;
+	loss->weights = weights != NULL ? *weights : (AgLossWeights){.positive = 1.0};
 	loss->n_rows = n_rows;
 	loss->n_outputs = objective->is_per_class ? data->n_classes : 1;
 	loss->unit = 1.0;

@@ -9,7 +9,7 @@
 #define AG_OBJECTIVE_H
 
 #include "engine/base/context.h"
-#include "engine/model/gbm.h"
+#include "engine/model/boost.h"
 #include "engine/model/lanes.h"
 #include "engine/model/trees.h"
 
@@ -20,6 +20,13 @@ typedef struct AgGradient
 {
 	float g, h;
 } AgGradient;
+
+/* How some families weigh gradients. */
+typedef struct AgLossWeights
+{
+	double positive;           /* factor on rows of class 1 of two; 1: none */
+	double multiclass_hessian; /* on p(1-p); 0: classes / (classes - 1) */
+} AgLossWeights;
 
 /* The largest gradient and hessian of some rows. */
 typedef struct AgGradientRange
@@ -47,6 +54,7 @@ typedef struct AgLoss
 {
 	const AgObjective *objective;
 	const AgTrainData *data;
+	AgLossWeights weights;
 	int n_outputs;
 	double unit;           /* gradients are real gradients / unit */
 	double *base;          /* [n_outputs] */
@@ -60,8 +68,9 @@ typedef struct AgLoss
 /* The objective of a problem type; NULL when boosting has none for it. */
 const AgObjective *ag_objective_of(AgProblem problem);
 
-/* Room for scores and gradients, and the first scores. The loss may be freed whatever this returns. */
-AgStatus ag_loss_create(const AgContext *ctx, const AgTrainData *data, AgLoss *loss);
+/* Room for scores and gradients, and the first scores. weights NULL: {1, 0}. The loss may be freed whatever this returns. */
+AgStatus ag_loss_create(const AgContext *ctx, const AgTrainData *data, const AgLossWeights *weights,
+						AgLoss *loss);
 void ag_loss_free(const AgContext *ctx, AgLoss *loss);
 /* Bytes that ag_loss_create takes. */
 int64_t ag_loss_memory(const AgTrainData *data);

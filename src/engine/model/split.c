@@ -17,7 +17,7 @@
 #define AG_SCORE_ROUNDING 1e-12
 
 void
-ag_split_rules_init(AgSplitRules *rules, const AgGbmParams *params, const AgQuantum *quantum,
+ag_split_rules_init(AgSplitRules *rules, const AgBoostParams *params, const AgQuantum *quantum,
 					double unit)
 {
 	double g = quantum->g * unit;
@@ -37,9 +37,10 @@ ag_split_rules_init(AgSplitRules *rules, const AgGbmParams *params, const AgQuan
 	rules->min_h_row = quantum->min_h;
 	rules->max_h_row = quantum->max_h;
 	rules->cat_smooth = params->cat_smooth;
-	rules->cat_smooth_h = params->cat_smooth / quantum->h;
+	rules->cat_smooth_h =
+		(params->sorts_by_value ? params->lambda_l2 : params->cat_smooth) / quantum->h;
 	rules->max_cat_threshold = params->max_cat_threshold;
-	rules->max_cat_to_onehot = params->max_cat_to_onehot;
+	rules->max_cat_to_onehot = params->splits_categories ? params->max_cat_to_onehot : AG_HIST_BINS;
 	rules->level = ag_cpu_level();
 	rules->min_rows_per_group = params->min_data_per_group;
 }

@@ -9,7 +9,7 @@
 
 #include "engine/base/context.h"
 #include "engine/data/bins.h"
-#include "engine/model/gbm.h"
+#include "engine/model/boost.h"
 #include "engine/model/histogram.h"
 #include "engine/model/lanes.h"
 #include "engine/model/quantise.h"
@@ -60,7 +60,7 @@ typedef struct AgSplit
 } AgSplit;
 
 /* rules from a family's parameters; unit: AgLoss.unit. */
-void ag_split_rules_init(AgSplitRules *rules, const AgGbmParams *params, const AgQuantum *quantum,
+void ag_split_rules_init(AgSplitRules *rules, const AgBoostParams *params, const AgQuantum *quantum,
 						 double unit);
 
 /* No split: what a search starts with. */

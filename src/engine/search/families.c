@@ -12,6 +12,7 @@
 #include "engine/model/linear.h"
 #include "engine/model/model.h"
 #include "engine/model/net.h"
+#include "engine/model/xgb.h"
 
 /* Trees of a booster, all classes together, that early stopping leaves: by experience, not by law. */
 #define TREES_MOST 10000
@@ -173,12 +174,24 @@ work_store(Work *work, AgImageKind kind, void *fitted)
 	return AG_OK;
 }
 
-/* --- GBM */
+/* --- boosters */
+
+static AgBoostParams
+boost_params(const AgModelConfig *config)
+{
+	AgBoostParams params = *(const AgBoostParams *) config->params;
+
+	if (config->family->id == AG_FAMILY_GBM)
+		ag_gbm_complete(&params);
+	else
+		ag_xgb_complete(&params);
+	return params;
+}
 
 static AgStatus
-gbm_train(Work *work)
+boost_train(Work *work)
 {
-	AgGbmParams params = *(const AgGbmParams *) work->config->params;
+	AgBoostParams params = boost_params(work->config);
 	AgTrained *trained = work->trained;
 	AgBoostResult result;
 	AgStatus status;
@@ -190,7 +203,7 @@ gbm_train(Work *work)
 		params.num_boost_round = work->max_rounds;
 	AG_TRY(rows_bin(work, params.max_bin, params.min_data_in_bin));
 	work->data->bins = work->rows->bins;
-	AG_GO(ag_gbm_train(work->ctx, work->data, &params, &result));
+	AG_GO(ag_boost_train(work->ctx, work->data, &params, &result));
 	trained->rounds = result.best_round;
 	trained->rounds_run = result.rounds_run;
 	trained->ended_by = result.stopped_by_time                       ? "time"
@@ -206,28 +219,26 @@ done:
 }
 
 static int64_t
-gbm_kept(const AgModelConfig *config, const AgTrainData *data)
+boost_kept(const AgModelConfig *config, const AgTrainData *data)
 {
-	const AgGbmParams *params = config->params;
-	int64_t n_trees = params->num_boost_round, n_leaves = params->num_leaves;
-	int64_t least = params->min_data_in_leaf > 1 ? params->min_data_in_leaf : 1;
+	const AgBoostParams *params = config->params;
+	int64_t n_trees = params->num_boost_round, n_leaves = ag_boost_leaves(data, params);
 
 	if (data->problem == AG_PROBLEM_MULTICLASS)
 		n_trees *= data->n_classes;
 	if (n_trees > TREES_MOST)
 		n_trees = TREES_MOST;
-	if (n_leaves > data->n_train / least + 1)
-		n_leaves = data->n_train / least + 1;
 	return n_trees * n_leaves * LEAF_BYTES;
 }
 
 /* The trees are there twice while their image is written. */
 static int64_t
-gbm_memory(const AgModelConfig *config, const AgTrainData *data, int n_threads)
+boost_memory(const AgModelConfig *config, const AgTrainData *data, int n_threads)
 {
 	const AgBins *bins = data->bins;
+	AgBoostParams params = boost_params(config);
 
-	return gbm_kept(config, data) + ag_gbm_memory(data, config->params, n_threads) +
+	return boost_kept(config, data) + ag_boost_memory(data, &params, n_threads) +
 		   bins->n_features * bins->column_stride + bins->n_rows * bins->row_stride;
 }
 
@@ -425,12 +436,12 @@ forest_memory(const AgModelConfig *config, const AgTrainData *data, int n_thread
 }
 
 static void
-gbm_bins(const void *params, int *max_bin, int *min_data_in_bin)
+boost_bins(const void *params, int *max_bin, int *min_data_in_bin)
 {
-	const AgGbmParams *gbm = params;
+	const AgBoostParams *boost = params;
 
-	*max_bin = gbm->max_bin;
-	*min_data_in_bin = gbm->min_data_in_bin;
+	*max_bin = boost->max_bin;
+	*min_data_in_bin = boost->min_data_in_bin > 0 ? boost->min_data_in_bin : 3;
 }
 
 static void
@@ -451,7 +462,8 @@ typedef struct FamilyWork
 } FamilyWork;
 
 static const FamilyWork works[AG_FAMILY_LAST] = {
-	[AG_FAMILY_GBM] = {gbm_train, gbm_memory, gbm_kept, gbm_bins},
+	[AG_FAMILY_GBM] = {boost_train, boost_memory, boost_kept, boost_bins},
+	[AG_FAMILY_XGB] = {boost_train, boost_memory, boost_kept, boost_bins},
 	[AG_FAMILY_LR] = {linear_train, linear_memory, NULL, NULL},
 	[AG_FAMILY_KNN] = {knn_train, knn_memory, knn_kept, NULL},
 	[AG_FAMILY_RF] = {forest_train, forest_memory, NULL, forest_bins},

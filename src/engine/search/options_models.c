@@ -18,7 +18,6 @@ typedef struct ListFacts
 /* Keys that users of AutoGluon know and that aren't in family.h's table. */
 static const char *const unsupported_families[] = {
 	"CAT",
-	"XGB",
 	"GBM_PREP",
 	"TABM",
 	"TABICL",
@@ -220,6 +219,7 @@ static const DefaultModel default_list[] = {
 	{AG_FAMILY_GBM, {{"extra_trees", "true"}}, "{\"extra_trees\": true}"},
 	{AG_FAMILY_XT, {{NULL}}, "{}"},
 	{AG_FAMILY_RF, {{NULL}}, "{}"},
+	{AG_FAMILY_XGB, {{NULL}}, "{}"},
 	{AG_FAMILY_GBM,
 	 {{"learning_rate", "0.03"},
 	  {"num_leaves", "128"},

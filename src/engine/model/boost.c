@@ -1,0 +1,577 @@
+/*
+ * boost.c - the boosting loop.
+ */
+#include "engine/model/boost.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/rng.h"
+#include "engine/base/threads.h"
+#include "engine/model/early_stop.h"
+#include "engine/model/grow.h"
+#include "engine/model/leaves.h"
+#include "engine/model/objective.h"
+#include "engine/model/route.h"
+#include "engine/model/sample.h"
+#include "engine/model/trees_builder.h"
+
+#define AG_PROGRESS_NS INT64_C(1000000000)
+#define AG_ROUTE_CHUNK 1024
+#define AG_TARGET_MAX 1e290   /* beyond it sums of scores could pass the range of doubles */
+#define AG_MOST_LEAVES 131072 /* of a tree, when nobody says */
+#define AG_MOST_IDLE_ROUNDS                                                                        \
+	10 /* rounds in a row that find no split before random draws are given up */
+
+/* What keys are for. */
+enum
+{
+	AG_KEY_ROUNDING = 1,
+	AG_KEY_GROWTH = 2,
+	AG_KEY_FEATURES = 3,
+	AG_KEY_BAG = 4
+};
+
+/* The rows that steer early stopping, densely. */
+typedef struct AgValid
+{
+	int64_t n_rows;
+	double *target;    /* [n_rows] */
+	int32_t *class_of; /* [n_rows] */
+	double *scores;    /* [n_rows][n_outputs] */
+	double *proba;     /* [n_rows][n_out] */
+	double *best;      /* [n_rows][n_out] of the best round */
+} AgValid;
+
+typedef struct AgBooster
+{
+	const AgContext *ctx;
+	const AgTrainData *data;
+	AgBoostParams params; /* the family's, completed */
+	AgLoss loss;
+	AgGrower grower;
+	AgLeaves leaves;
+	AgRoute route;
+	AgTreesBuilder trees;
+	AgEarlyStop stop;
+	AgValid valid;
+	AgTrees shape; /* link and outputs, for ag_trees_link */
+	int n_out;
+	uint32_t *bag; /* NULL without bagging */
+	uint32_t *out_of_bag;
+	int64_t n_bag, n_out_of_bag;
+	int *features; /* [n_features] scratch for draws */
+	int round;     /* in work, from 1 */
+	int n_idle;    /* rounds in a row without a split */
+	int64_t next_report_ns;
+	bool is_stopped_by_time;
+} AgBooster;
+
+/* Tells how far it is, once in a while. */
+static void
+report(void *arg)
+{
+	AgBooster *booster = arg;
+	const AgContext *ctx = booster->ctx;
+	int most = booster->params.num_boost_round;
+	char text[160];
+	int64_t now;
+
+	if (ctx->progress == NULL || (now = ag_clock_ns()) < booster->next_report_ns)
+		return;
+	booster->next_report_ns = now + AG_PROGRESS_NS;
+	if (booster->stop.best_round > 0)
+		snprintf(text, sizeof text, "training %s, round %d of at most %d, %s %.6g",
+				 booster->params.family, booster->round, most, ag_metric_name(booster->stop.metric),
+				 booster->stop.best_value);
+	else
+		snprintf(text, sizeof text, "training %s, round %d of at most %d", booster->params.family,
+				 booster->round, most);
+	ag_progress(ctx, text, (double) booster->round / most);
+}
+
+/* ---- setting up ---- */
+
+static AgStatus
+check_data(const AgContext *ctx, const AgTrainData *data, const AgBoostParams *params)
+{
+	if (data->n_train <= 0)
+		return ag_error_set(ctx->error, AG_ERR_DATA, "no rows to train on");
+	if (data->bins->rows == NULL && data->bins->n_features > 0)
+		return ag_error_set(ctx->error, AG_ERR_INTERNAL, "bins have no row-major copy");
+	if (params->scale_pos_weight != 1.0 && data->problem != AG_PROBLEM_BINARY)
+		return ag_error_set(ctx->error, AG_ERR_OPTION,
+							"parameter \"scale_pos_weight\" of family %s needs two classes",
+							params->family);
+	if (data->problem != AG_PROBLEM_REGRESSION)
+		return AG_OK;
+	for (int64_t i = 0; i < data->n_train; i++)
+		if (!(fabs(data->target[data->train_rows[i]]) <= AG_TARGET_MAX))
+			return ag_error_set(ctx->error, AG_ERR_DATA,
+								"label values beyond 1e290 are too large to boost trees on");
+	return AG_OK;
+}
+
+/* No tree can have more leaves than its rows and its depth allow, so no more room is taken. */
+static AgGrowth
+growth_of(const AgTrainData *data, const AgBoostParams *params)
+{
+	int64_t least = params->min_data_in_leaf > 1 ? params->min_data_in_leaf : 1;
+	int64_t most = data->n_train / least;
+	AgGrowth growth = {.max_leaves = params->num_leaves > 0 ? params->num_leaves : AG_MOST_LEAVES,
+					   .max_depth = params->max_depth > 0 ? params->max_depth : INT_MAX,
+					   .is_depthwise = params->grow_order == AG_GROW_DEPTHWISE,
+					   .feature_fraction_bylevel = params->feature_fraction_bylevel,
+					   .feature_fraction_bynode = params->feature_fraction_bynode};
+
+	if (growth.max_depth < 31 && (INT64_C(1) << growth.max_depth) < most)
+		most = INT64_C(1) << growth.max_depth;
+	if (most < growth.max_leaves)
+		growth.max_leaves = most < 1 ? 1 : (int) most;
+	return growth;
+}
+
+int
+ag_boost_leaves(const AgTrainData *data, const AgBoostParams *params)
+{
+	return growth_of(data, params).max_leaves;
+}
+
+int
+ag_boost_group_rows(int64_t n_train)
+{
+	if (n_train >= 5000)
+		return 100;
+	return n_train < 50 ? 1 : (int) (n_train / 50);
+}
+
+static AgStatus
+create_valid(AgBooster *booster)
+{
+	const AgContext *ctx = booster->ctx;
+	const AgTrainData *data = booster->data;
+	AgValid *valid = &booster->valid;
+	size_t n = (size_t) data->n_valid;
+	size_t n_outputs = (size_t) booster->loss.n_outputs;
+
+	valid->n_rows = data->n_valid;
+	AG_TRY(ag_get(ctx, n * n_outputs, sizeof(double), &valid->scores));
+	AG_TRY(ag_get(ctx, n * (size_t) booster->n_out, sizeof(double), &valid->proba));
+	AG_TRY(ag_get(ctx, n * (size_t) booster->n_out, sizeof(double), &valid->best));
+	if (data->problem == AG_PROBLEM_REGRESSION)
+		AG_TRY(ag_get(ctx, n, sizeof(double), &valid->target));
+	else
+		AG_TRY(ag_get(ctx, n, sizeof(int32_t), &valid->class_of));
+	for (size_t i = 0; i < n; i++)
+	{
+		if (valid->target != NULL)
+			valid->target[i] = data->target[data->valid_rows[i]];
+		else
+			valid->class_of[i] = data->class_of[data->valid_rows[i]];
+		memcpy(valid->scores + i * n_outputs, booster->loss.base, n_outputs * sizeof(double));
+	}
+	return AG_OK;
+}
+
+static bool
+has_bagging(const AgBoostParams *params)
+{
+	return params->bagging_freq > 0 && params->bagging_fraction < 1.0;
+}
+
+static AgStatus
+create_booster(AgBooster *booster)
+{
+	const AgContext *ctx = booster->ctx;
+	const AgTrainData *data = booster->data;
+	AgGrowth growth = growth_of(data, &booster->params);
+	AgLossWeights weighing = {.positive = booster->params.scale_pos_weight,
+							  .multiclass_hessian = booster->params.multiclass_hessian};
+
+	AG_TRY(check_data(ctx, data, &booster->params));
+	AG_TRY(ag_loss_create(ctx, data, &weighing, &booster->loss));
+	booster->n_out = data->problem == AG_PROBLEM_REGRESSION ? 1 : data->n_classes;
+	booster->shape.link = booster->loss.objective->link;
+	booster->shape.n_outputs = (uint32_t) booster->loss.n_outputs;
+	AG_TRY(ag_grower_create(ctx, data->bins, data->n_train, &growth, &booster->grower));
+	booster->grower.tick = report;
+	booster->grower.tick_arg = booster;
+	AG_TRY(ag_leaves_create(ctx, growth.max_leaves, data->n_train, &booster->leaves));
+	AG_TRY(ag_route_create(ctx, growth.max_leaves, &booster->route));
+	AG_TRY(ag_get(ctx, (size_t) data->bins->n_features, sizeof(int), &booster->features));
+	if (has_bagging(&booster->params))
+	{
+		AG_TRY(ag_get(ctx, (size_t) data->n_train + 1, sizeof(uint32_t), &booster->bag));
+		AG_TRY(ag_get(ctx, (size_t) data->n_train + 1, sizeof(uint32_t), &booster->out_of_bag));
+	}
+	ag_early_stop_init(&booster->stop, data->stop_metric, booster->params.early_stop_rounds,
+					   data->n_train);
+	if (data->n_valid > 0)
+		AG_TRY(create_valid(booster));
+	return AG_OK;
+}
+
+static void
+free_booster(AgBooster *booster)
+{
+	const AgContext *ctx = booster->ctx;
+
+	ag_loss_free(ctx, &booster->loss);
+	ag_grower_free(ctx, &booster->grower);
+	ag_leaves_free(ctx, &booster->leaves);
+	ag_route_free(ctx, &booster->route);
+	ag_trees_builder_free(ctx, &booster->trees);
+	ag_mem_free(ctx->mem, booster->valid.target);
+	ag_mem_free(ctx->mem, booster->valid.class_of);
+	ag_mem_free(ctx->mem, booster->valid.scores);
+	ag_mem_free(ctx->mem, booster->valid.proba);
+	ag_mem_free(ctx->mem, booster->valid.best);
+	ag_mem_free(ctx->mem, booster->bag);
+	ag_mem_free(ctx->mem, booster->out_of_bag);
+	ag_mem_free(ctx->mem, booster->features);
+}
+
+/* ---- rows that the tree wasn't grown on ---- */
+
+typedef struct AgRouteTask
+{
+	const AgBooster *booster;
+	const uint32_t *rows;
+	double *scores;
+	int64_t by_row; /* 1: scores are indexed by the row's number; 0: by its place in rows */
+	int64_t stride;
+} AgRouteTask;
+
+static void
+route_task(void *arg, int64_t begin, int64_t end, int thread)
+{
+	AgRouteTask *task = arg;
+	const AgBooster *booster = task->booster;
+	int32_t leaves[AG_ROUTE_CHUNK];
+
+	(void) thread;
+	if (ag_cancelled(booster->ctx))
+		return;
+	ag_route_rows(&booster->route, task->rows + begin, end - begin, leaves);
+	for (int64_t i = begin; i < end; i++)
+	{
+		int64_t at = task->by_row ? task->rows[i] : i * task->stride;
+
+		task->scores[at] += booster->leaves.values[leaves[i - begin]];
+	}
+}
+
+static AgStatus
+route(AgBooster *booster, const uint32_t *rows, int64_t n_rows, double *scores, bool by_row,
+	  int64_t stride)
+{
+	AgRouteTask task = {booster, rows, scores, by_row, stride};
+
+	ag_pool_run(booster->ctx->pool, n_rows, AG_ROUTE_CHUNK, route_task, &task);
+	return ag_check_cancel(booster->ctx);
+}
+
+/* ---- one tree ---- */
+
+static uint64_t
+tree_key(const AgBooster *booster, uint64_t use, int output)
+{
+	uint64_t key = ag_key(booster->params.seed, use);
+
+	return ag_key(ag_key(key, (uint64_t) booster->round), (uint64_t) output);
+}
+
+static void
+draw_features(AgBooster *booster, int output)
+{
+	int n = booster->data->bins->n_features;
+	int n_drawn = ag_sample_size(booster->params.feature_fraction, n);
+	uint8_t *is_used = booster->grower.is_used;
+
+	memset(is_used, n_drawn == n, (size_t) n);
+	if (n_drawn == n)
+		return;
+	for (int f = 0; f < n; f++)
+		booster->features[f] = f;
+	ag_sample_front(tree_key(booster, AG_KEY_FEATURES, output), n_drawn, n, booster->features);
+	for (int i = 0; i < n_drawn; i++)
+		is_used[booster->features[i]] = 1;
+}
+
+/* A new bag every bagging_freq rounds; an empty draw takes all rows. */
+static void
+draw_bag(AgBooster *booster)
+{
+	const AgTrainData *data = booster->data;
+	int freq = booster->params.bagging_freq;
+	uint64_t key = ag_key(booster->params.seed, AG_KEY_BAG);
+	int64_t in = 0;
+
+	if (booster->bag == NULL || (booster->round - 1) % freq != 0)
+		return;
+	booster->n_bag = ag_sample_rows(ag_key(key, (uint64_t) ((booster->round - 1) / freq)),
+									booster->params.bagging_fraction, data->train_rows,
+									data->n_train, booster->bag);
+	if (booster->n_bag == 0)
+	{
+		memcpy(booster->bag, data->train_rows, (size_t) data->n_train * sizeof *booster->bag);
+		booster->n_bag = data->n_train;
+	}
+	booster->n_out_of_bag = 0;
+	for (int64_t i = 0; i < data->n_train; i++)
+	{
+		if (in < booster->n_bag && booster->bag[in] == data->train_rows[i])
+			in++;
+		else
+			booster->out_of_bag[booster->n_out_of_bag++] = data->train_rows[i];
+	}
+}
+
+/* Grows the tree of one output and adds it to model and scores. */
+static AgStatus
+boost_output(AgBooster *booster, int output)
+{
+	const AgContext *ctx = booster->ctx;
+	const uint32_t *rows = booster->bag != NULL ? booster->bag : booster->data->train_rows;
+	int64_t n_rows = booster->bag != NULL ? booster->n_bag : booster->data->n_train;
+	AgGradientRange range;
+	AgQuantum quantum = {.g = 1.0, .h = 1.0};
+	AgSplitRules rules;
+
+	AG_TRY(ag_loss_gradients(ctx, &booster->loss, output, &range));
+	if (range.max_g > 0.0f && range.max_h > 0.0f)
+		AG_TRY(ag_quantise(ctx, &booster->loss, &range, tree_key(booster, AG_KEY_ROUNDING, output),
+						   rows, n_rows, &booster->grower.lists[0], &quantum));
+	else
+		n_rows = 0; /* nothing to gain: a single leaf */
+	draw_features(booster, output);
+	ag_split_rules_init(&rules, &booster->params, &quantum, booster->loss.unit);
+	AG_TRY(ag_grow_tree(&booster->grower, &rules, &quantum, n_rows,
+						tree_key(booster, AG_KEY_GROWTH, output)));
+	AG_TRY(ag_leaves_compute(ctx, &booster->leaves, &booster->grower, &booster->loss, &range,
+							 &quantum, &booster->params));
+	AG_TRY(ag_trees_builder_add(ctx, &booster->trees, &booster->grower, (uint32_t) output,
+								booster->leaves.values));
+	if (booster->grower.n_nodes == 0)
+		return AG_OK;
+	AG_TRY(ag_leaves_add(ctx, &booster->leaves, &booster->grower, &booster->loss, output));
+	ag_route_set(&booster->route, &booster->grower);
+	if (booster->bag != NULL)
+		AG_TRY(route(booster, booster->out_of_bag, booster->n_out_of_bag,
+					 booster->loss.scores + output * booster->loss.n_rows, true, 0));
+	if (booster->valid.n_rows > 0)
+		AG_TRY(route(booster, booster->data->valid_rows, booster->valid.n_rows,
+					 booster->valid.scores + output, false, booster->loss.n_outputs));
+	return AG_OK;
+}
+
+/* ---- one round ---- */
+
+/* As ag_trees_link; the common link in blocks, which gives the same bytes. */
+static void
+link_task(void *arg, int64_t begin, int64_t end, int thread)
+{
+	AgBooster *booster = arg;
+	AgValid *valid = &booster->valid;
+
+	(void) thread;
+	if (booster->shape.link != AG_LINK_SIGMOID)
+	{
+		for (int64_t i = begin; i < end; i++)
+			ag_trees_link(&booster->shape, valid->scores + i * booster->loss.n_outputs,
+						  valid->proba + i * booster->n_out);
+		return;
+	}
+	for (int64_t at = begin; at < end; at += AG_LANES_BLOCK)
+	{
+		int n = end - at < AG_LANES_BLOCK ? (int) (end - at) : AG_LANES_BLOCK;
+		double p[AG_LANES_BLOCK] = {0.0};
+
+		memcpy(p, valid->scores + at, (size_t) n * sizeof *p);
+		ag_sigmoid_block(booster->loss.level, n, p, p);
+		for (int i = 0; i < n; i++)
+		{
+			valid->proba[2 * (at + i)] = 1.0 - p[i];
+			valid->proba[2 * (at + i) + 1] = p[i];
+		}
+	}
+}
+
+static AgStatus
+evaluate(AgBooster *booster, double *value)
+{
+	const AgContext *ctx = booster->ctx;
+	AgValid *valid = &booster->valid;
+
+	ag_pool_run(ctx->pool, valid->n_rows, AG_ROUTE_CHUNK, link_task, booster);
+	if (booster->data->problem == AG_PROBLEM_REGRESSION)
+		return ag_metric_regression(ctx, booster->stop.metric, valid->n_rows, valid->target,
+									valid->proba, NULL, value);
+	return ag_metric_classes(ctx, booster->stop.metric, valid->n_rows, booster->n_out,
+							 valid->class_of, valid->proba, 0.5, NULL, value);
+}
+
+/*
+ * Grows the trees of one round; *is_kept false: its time ran out and they were taken back. The very first
+ * tree is kept however short it is: better than none.
+ */
+static AgStatus
+boost_round(AgBooster *booster, bool *is_kept)
+{
+	size_t n_before = booster->trees.n_trees;
+	bool is_first = booster->round == 1 && booster->loss.n_outputs == 1;
+	bool has_split = false;
+
+	*is_kept = false;
+	draw_bag(booster);
+	AG_TRY(ag_loss_begin_round(booster->ctx, &booster->loss));
+	for (int k = 0; k < booster->loss.n_outputs; k++)
+	{
+		booster->is_stopped_by_time = !is_first && ag_out_of_time(booster->ctx);
+		if (!booster->is_stopped_by_time)
+		{
+			AG_TRY(boost_output(booster, k));
+			booster->is_stopped_by_time = booster->grower.is_cut_short;
+			has_split = has_split || booster->grower.n_nodes > 0;
+		}
+		if (booster->is_stopped_by_time && !(is_first && has_split))
+		{
+			ag_trees_builder_cut(&booster->trees, n_before);
+			return AG_OK;
+		}
+		report(booster);
+	}
+	booster->n_idle = has_split ? 0 : booster->n_idle + 1;
+	*is_kept = true;
+	return AG_OK;
+}
+
+/* Scores the validation rows and keeps their predictions when they are the best so far. */
+static AgStatus
+take_round(AgBooster *booster)
+{
+	AgValid *valid = &booster->valid;
+	double value;
+
+	if (valid->n_rows == 0)
+		return AG_OK;
+	AG_TRY(evaluate(booster, &value));
+	if (ag_early_stop_take(&booster->stop, booster->round, value))
+		memcpy(valid->best, valid->proba,
+			   (size_t) valid->n_rows * (size_t) booster->n_out * sizeof(double));
+	return AG_OK;
+}
+
+/* Without a split the next round would be the same, unless something is drawn anew. */
+static bool
+is_exhausted(const AgBooster *booster)
+{
+	const AgBoostParams *params = &booster->params;
+	bool has_draws = has_bagging(params) || params->feature_fraction < 1.0 ||
+					 params->feature_fraction_bylevel < 1.0 ||
+					 params->feature_fraction_bynode < 1.0 || params->extra_trees;
+
+	return booster->n_idle > (has_draws ? AG_MOST_IDLE_ROUNDS : 0);
+}
+
+static AgStatus
+boost(AgBooster *booster, AgBoostResult *result)
+{
+	bool is_kept;
+
+	for (booster->round = 1; booster->round <= booster->params.num_boost_round; booster->round++)
+	{
+		if (booster->round > 1 && ag_out_of_time(booster->ctx))
+		{
+			booster->is_stopped_by_time = true;
+			break;
+		}
+		AG_TRY(boost_round(booster, &is_kept));
+		if (!is_kept)
+			break;
+		result->rounds_run = booster->round;
+		AG_TRY(take_round(booster));
+		result->stopped_by_patience = ag_early_stop_done(&booster->stop, booster->round);
+		if (result->stopped_by_patience || booster->is_stopped_by_time || is_exhausted(booster))
+			break;
+	}
+	result->stopped_by_time = booster->is_stopped_by_time;
+	if (result->rounds_run == 0)
+		return ag_error_set(booster->ctx->error, AG_ERR_TIME,
+							"time limit passed before the first tree was grown");
+	return AG_OK;
+}
+
+static AgStatus
+finish(AgBooster *booster, AgBoostResult *result)
+{
+	const AgContext *ctx = booster->ctx;
+	int n_outputs = booster->loss.n_outputs;
+
+	result->best_value = (double) NAN;
+	result->best_round = result->rounds_run - booster->n_idle;
+	if (result->best_round < 1)
+		result->best_round = 1;
+	if (booster->valid.n_rows > 0)
+	{
+		result->best_round = booster->stop.best_round;
+		result->best_value = booster->stop.best_value;
+	}
+	ag_trees_builder_cut(&booster->trees, (size_t) result->best_round * (size_t) n_outputs);
+	AG_TRY(ag_trees_builder_finish(ctx, &booster->trees, booster->data->bins->n_features, n_outputs,
+								   booster->shape.link, booster->loss.base, &result->trees));
+	result->valid_proba = booster->valid.best;
+	booster->valid.best = NULL;
+	return AG_OK;
+}
+
+AgStatus
+ag_boost_train(const AgContext *ctx, const AgTrainData *data, const AgBoostParams *params,
+			   AgBoostResult *result)
+{
+	AgBooster *booster;
+	AgStatus status;
+
+	memset(result, 0, sizeof *result);
+	AG_TRY(ag_get_zeroed(ctx, 1, sizeof *booster, &booster));
+	booster->ctx = ctx;
+	booster->data = data;
+	booster->params = *params;
+	if (params->min_data_per_group == 0)
+		booster->params.min_data_per_group = ag_boost_group_rows(data->n_train);
+	booster->next_report_ns = ag_clock_ns() + AG_PROGRESS_NS;
+	AG_GO(create_booster(booster));
+	AG_GO(boost(booster, result));
+	AG_GO(finish(booster, result));
+done:
+	free_booster(booster);
+	ag_mem_free(ctx->mem, booster);
+	if (status != AG_OK)
+		ag_boost_result_free(ctx, result);
+	return status;
+}
+
+void
+ag_boost_result_free(const AgContext *ctx, AgBoostResult *result)
+{
+	ag_trees_free(result->trees);
+	ag_mem_free(ctx->mem, result->valid_proba);
+	memset(result, 0, sizeof *result);
+}
+
+int64_t
+ag_boost_memory(const AgTrainData *data, const AgBoostParams *params, int n_threads)
+{
+	AgGrowth growth = growth_of(data, params);
+	int64_t n_out = data->problem == AG_PROBLEM_REGRESSION ? 1 : data->n_classes;
+	int64_t bytes = ag_loss_memory(data) +
+					ag_grower_memory(data->bins, data->n_train, &growth, n_threads) +
+					data->n_valid * 8 * (3 * n_out + 1) +
+					growth.max_leaves * (int64_t) (2 * sizeof(AgRouteNode));
+
+	if (has_bagging(params))
+		bytes += 8 * data->n_train;
+	return bytes + (INT64_C(1) << 20);
+}

@@ -1,0 +1,114 @@
+/*
+ * boost.h - gradient-boosted trees on histograms: the loop of all families that boost.
+ *
+ * Gradients and hessians are quantised to integers per tree (stochastic rounding by the counter-based
+ * generator keyed by row and tree), histograms sum integers, gains come from the integer sums in a fixed order:
+ * the same bytes at any thread count. Leaf values come from sums of unquantised fixed-point gradients.
+ */
+#ifndef AG_BOOST_H
+#define AG_BOOST_H
+
+#include "engine/base/context.h"
+#include "engine/data/bins.h"
+#include "engine/data/label.h"
+#include "engine/model/metric.h"
+#include "engine/model/param.h"
+#include "engine/model/trees.h"
+
+/* The order in which a tree's leaves are split. */
+typedef enum AgGrowOrder
+{
+	AG_GROW_DEPTHWISE = 0, /* level by level */
+	AG_GROW_LOSSGUIDE      /* the greatest gain first */
+} AgGrowOrder;
+
+/*
+ * What all boosters can do; a family's table of parameters fills its own part, ag_<family>_complete the
+ * rest. 0 is no limit, no penalty, no such thing, unless told otherwise. Shares are in (0, 1].
+ */
+typedef struct AgBoostParams
+{
+	const char *family; /* for reports */
+	int num_boost_round;
+	double learning_rate;
+	int grow_order; /* an AgGrowOrder */
+	int num_leaves;
+	int max_depth;        /* -1: no limit either */
+	int min_data_in_leaf; /* exact */
+	double min_sum_hessian_in_leaf;
+	double lambda_l1, lambda_l2;
+	double min_gain_to_split;
+	double max_delta_step;
+	double feature_fraction;         /* of all, per tree */
+	double feature_fraction_bylevel; /* of the tree's, per level */
+	double feature_fraction_bynode;  /* of the level's, per node */
+	double bagging_fraction;
+	int bagging_freq; /* rounds between draws; 0: no bagging */
+	bool extra_trees; /* one random cut a feature and node */
+	double path_smooth;
+	int max_bin; /* the missing bin included */
+	int min_data_in_bin;
+	bool splits_categories; /* into groups; false: one level from the rest */
+	double cat_smooth;      /* rows that a level needs to be sorted */
+	bool
+		sorts_by_value; /* by the values of leaves they would get; false: with cat_smooth added to hessians */
+	double cat_l2;
+	int max_cat_threshold;
+	int max_cat_to_onehot;
+	int min_data_per_group;    /* 0: ag_boost_group_rows */
+	double scale_pos_weight;   /* on rows of class 1 of two */
+	double multiclass_hessian; /* factor on p(1-p); 0: classes / (classes - 1) */
+	/* not user parameters */
+	uint64_t seed;
+	int early_stop_rounds; /* fixed patience; -1: adaptive by training rows; 0: off */
+} AgBoostParams;
+
+/* What a booster learns from. Rows are indices into bins; both lists ascend. */
+typedef struct AgTrainData
+{
+	const AgBins *bins;
+	AgProblem problem;
+	int n_classes;
+	const double *target;    /* regression */
+	const int32_t *class_of; /* classification */
+	const double *weight;    /* NULL: all 1 */
+	const uint32_t *train_rows;
+	int64_t n_train;
+	const uint32_t *valid_rows; /* may be none: then no early stopping */
+	int64_t n_valid;
+	AgMetric stop_metric; /* what early stopping watches */
+} AgTrainData;
+
+typedef struct AgBoostResult
+{
+	AgTrees *trees; /* cut at the best round */
+	int best_round; /* rounds kept */
+	int rounds_run;
+	double best_value; /* stop metric at the best round, plain; NaN without validation rows */
+	double *
+		valid_proba; /* [n_valid][max(1, n_classes)]: predictions (after the link) of the kept model; owned, ag_mem_free */
+	bool stopped_by_time;
+	bool stopped_by_patience;
+} AgBoostResult;
+
+/*
+ * Trains. Stops at ctx->deadline_ns with the best so far (AG_ERR_TIME when not even one tree was grown), at the cancel
+ * flag with AG_ERR_CANCELLED within 100 ms. Reports progress at least every 2 s through ctx->progress.
+ */
+AgStatus ag_boost_train(const AgContext *ctx, const AgTrainData *data, const AgBoostParams *params,
+						AgBoostResult *result);
+void ag_boost_result_free(const AgContext *ctx, AgBoostResult *result);
+
+/* Upper estimate of the memory that training takes beyond bins, in bytes. */
+int64_t ag_boost_memory(const AgTrainData *data, const AgBoostParams *params, int n_threads);
+
+/* Most leaves that a tree can get. */
+int ag_boost_leaves(const AgTrainData *data, const AgBoostParams *params);
+
+/*
+ * Fewest rows in a group of levels where none are asked for: 100, but 1 in 50 of fewer than 5000 rows, so that
+ * small tables' categories can be split at all.
+ */
+int ag_boost_group_rows(int64_t n_train);
+
+#endif
