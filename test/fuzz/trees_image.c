@@ -1,19 +1,15 @@
 /*
  * trees_image.c - any bytes as an image of trees: refused, or trees that score every row, finitely.
- *
- * The bytes are tried as they are, and then with length and checksum mended, so that the fuzzer gets behind the frame.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/base/hash.h"
-#include "engine/data/format.h"
+#include "fuzz/image.h"
+
 #include "engine/model/trees.h"
 
 #define MAX_WIDTH 256
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What was made fast gives what the plain walk gives. */
 static void
@@ -56,52 +52,18 @@ score(const AgContext *ctx, AgTrees *trees)
 	}
 }
 
-static void
-try_image(AgMem *mem, const void *image, size_t size)
+static AgStatus
+image_try(const AgContext *ctx, const void *image, size_t size)
 {
-	AgError err;
-	AgContext ctx = {.mem = mem, .deadline_ns = INT64_MAX, .error = &err};
 	AgTrees *trees;
+	AgWriter writer;
 
-	ag_error_init(&err);
-	if (ag_trees_read(&ctx, image, size, &trees) == AG_OK)
-	{
-		AgWriter writer;
-
-		score(&ctx, trees);
-		ag_writer_init(&writer, mem); /* what was read can be written again */
-		if (ag_trees_write(&ctx, trees, &writer) != AG_OK)
-			__builtin_trap();
-		ag_writer_free(&writer);
-		ag_trees_free(trees);
-	}
-	else if (err.status != AG_ERR_CORRUPT || err.message[0] == '\0')
+	AG_TRY(ag_trees_read(ctx, image, size, &trees));
+	score(ctx, trees);
+	ag_writer_init(&writer, ctx->mem); /* what was read can be written again */
+	if (ag_trees_write(ctx, trees, &writer) != AG_OK)
 		__builtin_trap();
-}
-
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-	AgMem mem;
-	uint8_t *image;
-	uint64_t total = size, hash;
-
-	ag_mem_init(&mem, INT64_MAX);
-	image = ag_mem_alloc(&mem, size, 1);
-	if (image == NULL)
-		return 0;
-	if (size > 0)
-		memcpy(image, data, size);
-	try_image(&mem, image, size);
-	if (size >= 64)
-	{
-		memcpy(image + 16, &total, sizeof total);
-		hash = ag_hash64(image + 64, size - 64, AG_IMAGE_TREES);
-		memcpy(image + 24, &hash, sizeof hash);
-		try_image(&mem, image, size);
-	}
-	ag_mem_free(&mem, image);
-	if (atomic_load(&mem.used_bytes) != 0)
-		__builtin_trap();
-	return 0;
+	ag_writer_free(&writer);
+	ag_trees_free(trees);
+	return AG_OK;
 }
