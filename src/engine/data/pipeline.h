@@ -18,6 +18,7 @@
 #include "engine/base/context.h"
 #include "engine/data/bins.h"
 #include "engine/data/label.h"
+#include "engine/data/profile.h"
 #include "engine/data/schema.h"
 #include "engine/data/table.h"
 
@@ -77,7 +78,8 @@ typedef struct AgPipeline
 	AgClass *classes;
 	char *time_zone; /* zone in which timestamptz columns were read, "" if there is none */
 	bool raw_text;   /* texts are raw bytes of an SQL_ASCII database */
-	AgArena arena;   /* owns all of it */
+	AgProfile profile;
+	AgArena arena; /* owns all of it, but for the profile of a pipeline that was read */
 } AgPipeline;
 
 /*
@@ -108,7 +110,10 @@ void ag_pipeline_encode(const AgPipeline *pipeline, const AgValue *values, doubl
 void ag_pipeline_feature(const AgPipeline *pipeline, const AgTable *table, int f,
 						 const uint32_t *rows, int64_t n, double *values);
 
-/* The pipeline as an image of kind AG_IMAGE_PIPELINE, and back (everything is checked; AG_ERR_CORRUPT). */
+/*
+ * The pipeline as an image of kind AG_IMAGE_PIPELINE, and back (everything is checked; AG_ERR_CORRUPT). The image must outlive
+ * the pipeline and be 64-byte aligned: the profile stays in it.
+ */
 AgStatus ag_pipeline_write(const AgContext *ctx, const AgPipeline *pipeline, AgWriter *writer);
 AgStatus ag_pipeline_read(const AgContext *ctx, const void *image, size_t size,
 						  AgPipeline **pipeline);

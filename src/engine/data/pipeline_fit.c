@@ -492,6 +492,7 @@ ag_pipeline_fit(const AgContext *ctx, const AgTable *table, const AgLabel *label
 		AG_GO(ag_mem_error(ctx->mem, (size_t) 1 << 20, ctx->error));
 	if (p->n_features == 0)
 		AG_GO(no_usable_feature(ctx, p));
+	AG_GO(ag_profile_fit(ctx, p, table));
 	log_drops(ctx, p, reasons);
 	*pipeline = p;
 

@@ -1,13 +1,15 @@
 /*
  * pipeline_image.c - a pipeline as bytes and back.
  *
- * One section, tag 1, of bytes; numbers as bytes.h writes them, texts with their length:
+ * Section 1 is bytes; numbers as bytes.h writes them, texts with their length:
  *
  *   u32 problem, u32 label type, text label, text time zone, u8 raw texts
  *   u32 classes, each: text name, f64 number, i64 rows
  *   u32 inputs, each: text name, text SQL type, u8 type, u8 used, text why dropped (empty: used),
  *       i64 missing, f64 min, f64 max, f64 mean, u32 distinct, u32 levels, each: text, i64 count
  *   u32 features, each: u8 kind, u32 input, text name, i64 origin, u32 levels
+ *
+ * The others are the profile's.
  *
  * The reader trusts nothing: what it lets through can be replayed on any row without another check.
  */
@@ -85,6 +87,7 @@ ag_pipeline_write(const AgContext *ctx, const AgPipeline *pipeline, AgWriter *wr
 		AG_GO(ag_mem_error(ctx->mem, body.size, ctx->error));
 	ag_image_begin(&image, writer, AG_IMAGE_PIPELINE);
 	ag_image_section(&image, SECTION_BODY, 1, body.data, body.size);
+	ag_profile_write(pipeline, &image);
 	AG_GO(ag_image_end(ctx, &image));
 
 done:
@@ -325,6 +328,8 @@ ag_pipeline_read(const AgContext *ctx, const void *image, size_t size, AgPipelin
 	if (reading.pipeline == NULL)
 		return no_memory(&reading);
 	status = read_body(&reading);
+	if (status == AG_OK)
+		status = ag_profile_read(ctx, &frame, reading.pipeline);
 	if (status != AG_OK)
 	{
 		ag_pipeline_free(reading.pipeline);

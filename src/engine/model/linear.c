@@ -235,6 +235,23 @@ ag_linear_run(const AgLinear *linear, const double *features, double *out)
 	apply_link(linear, out);
 }
 
+double
+ag_linear_term(const AgLinear *linear, uint32_t f, double x)
+{
+	const AgDense *dense = linear->dense;
+	const AgDenseFeature *feature = &dense->features[f];
+	float number = 0.0f;
+	uint32_t column = dense->n_columns;
+	double score = 0.0;
+
+	if (feature->number != AG_DENSE_NONE)
+		number = ag_dense_number(dense, feature, x);
+	if (feature->slot != AG_DENSE_NONE)
+		column = ag_dense_column(dense, feature, x);
+	add_terms(linear, feature, number, column, &score);
+	return linear->spread * score;
+}
+
 void
 ag_linear_run_encoded(const AgLinear *linear, const float *numbers, const uint32_t *slots,
 					  double *out)

@@ -89,7 +89,9 @@ AgStatus ag_linear_read(const AgContext *ctx, const void *image, size_t size, Ag
 uint32_t ag_linear_n_out(const AgLinear *linear);
 /* One row: the value, or the classes' probabilities. Always finite, no allocation, any number of threads. */
 void ag_linear_run(const AgLinear *linear, const double *features, double *out);
-/* The same for a row that was already transformed. */
+/* Of a model of numbers (link IDENTITY): what the value of feature f adds to the prediction. */
+double ag_linear_term(const AgLinear *linear, uint32_t f, double x);
+/* As ag_linear_run, for a row that was already transformed. */
 void ag_linear_run_encoded(const AgLinear *linear, const float *numbers, const uint32_t *slots,
 						   double *out);
 
