@@ -273,6 +273,48 @@ CREATE FUNCTION @extschema@.ag_feature_importance(model text, data text, subsamp
 COMMENT ON FUNCTION @extschema@.ag_feature_importance(text, text, integer, integer, text[]) IS
     'how much the model''s score falls when a column''s values are shuffled, one row a column the model uses, the most important first: mean of n shuffles, their standard deviation, the probability that the true importance is not above 0, and the bounds of its 99 % confidence interval (NULL with one shuffle); data: held-out rows with the label, of which at most subsample_size are used';
 
+CREATE FUNCTION @extschema@.ag_explain(model text, features record)
+    RETURNS TABLE (feature text, value text, contribution double precision)
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100000 ROWS 20
+    AS 'MODULE_PATHNAME', 'ag_sql_explain_record';
+COMMENT ON FUNCTION @extschema@.ag_explain(text, record) IS
+    'what each column makes of the prediction (Shapley values): the base value, which is the mean over rows of the training data, where feature is NULL, then one row a column; contributions sum to the prediction; of classes the probability of the positive one (of two) or of the predicted one; the row is a table''s or sub-query''s alias';
+
+CREATE FUNCTION @extschema@.ag_explain(model text, features jsonb)
+    RETURNS TABLE (feature text, value text, contribution double precision)
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100000 ROWS 20
+    AS 'MODULE_PATHNAME', 'ag_sql_explain_jsonb';
+COMMENT ON FUNCTION @extschema@.ag_explain(text, jsonb) IS
+    'what each column makes of the prediction (Shapley values): the base value, which is the mean over rows of the training data, where feature is NULL, then one row a column; contributions sum to the prediction; of classes the probability of the positive one (of two) or of the predicted one; the row is a JSON object';
+
+CREATE FUNCTION @extschema@.ag_explain(model text, features text)
+    RETURNS TABLE (feature text, value text, contribution double precision)
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100000 ROWS 20
+    AS 'MODULE_PATHNAME', 'ag_sql_explain_text';
+COMMENT ON FUNCTION @extschema@.ag_explain(text, text) IS
+    'what each column makes of the prediction (Shapley values): the base value, which is the mean over rows of the training data, where feature is NULL, then one row a column; contributions sum to the prediction; of classes the probability of the positive one (of two) or of the predicted one; the row is a JSON object given as text';
+
+CREATE FUNCTION @extschema@.ag_explain(model text, features record, class anycompatible)
+    RETURNS TABLE (feature text, value text, contribution double precision)
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100000 ROWS 20
+    AS 'MODULE_PATHNAME', 'ag_sql_explain_record';
+COMMENT ON FUNCTION @extschema@.ag_explain(text, record, anycompatible) IS
+    'what each column makes of the probability of a class (Shapley values): the base value, which is the mean over rows of the training data, where feature is NULL, then one row a column; contributions sum to the probability of a class; the row is a table''s or sub-query''s alias';
+
+CREATE FUNCTION @extschema@.ag_explain(model text, features jsonb, class anycompatible)
+    RETURNS TABLE (feature text, value text, contribution double precision)
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100000 ROWS 20
+    AS 'MODULE_PATHNAME', 'ag_sql_explain_jsonb';
+COMMENT ON FUNCTION @extschema@.ag_explain(text, jsonb, anycompatible) IS
+    'what each column makes of the probability of a class (Shapley values): the base value, which is the mean over rows of the training data, where feature is NULL, then one row a column; contributions sum to the probability of a class; the row is a JSON object';
+
+CREATE FUNCTION @extschema@.ag_explain(model text, features text, class anycompatible)
+    RETURNS TABLE (feature text, value text, contribution double precision)
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100000 ROWS 20
+    AS 'MODULE_PATHNAME', 'ag_sql_explain_text';
+COMMENT ON FUNCTION @extschema@.ag_explain(text, text, anycompatible) IS
+    'what each column makes of the probability of a class (Shapley values): the base value, which is the mean over rows of the training data, where feature is NULL, then one row a column; contributions sum to the probability of a class; the row is a JSON object given as text';
+
 CREATE FUNCTION @extschema@.ag_options()
     RETURNS TABLE (name text, type text, range text, "default" text, supported boolean, help text)
     LANGUAGE c IMMUTABLE PARALLEL SAFE ROWS 50 AS 'MODULE_PATHNAME', 'ag_sql_options';

@@ -80,4 +80,23 @@ int ag_predictor_feature_input(const AgPredictor *predictor, int feature);
 AgStatus ag_predictor_run_rows(const AgContext *ctx, AgPredictor *predictor, int64_t n_rows,
 							   const double *features, double *out);
 
+/*
+ * Explanations compare a row's output with those of rows that the predictor remembers of its training data (at most 64): base is
+ * their mean output, and each input's contribution is its Shapley value; together the row's output. Exact for regression by trees
+ * and linear models, for forests of two classes, and where at most 8 inputs differ between the row and another; else sampled,
+ * always the same.
+ *
+ * Call it with steps 0, 1, ... n_steps - 1, which the first one sets; contributions[n_inputs] start as zero. The first call of all
+ * takes memory. Thread rule as above.
+ */
+typedef struct AgExplanation
+{
+	int n_steps;
+	double base;
+	double *contributions;
+} AgExplanation;
+
+AgStatus ag_predictor_explain(const AgContext *ctx, AgPredictor *predictor, const double *features,
+							  int output, int step, AgExplanation *explanation);
+
 #endif

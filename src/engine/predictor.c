@@ -8,39 +8,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/data/pipeline.h"
-#include "engine/engine.h"
-#include "engine/model/model.h"
+#include "engine/predictor_private.h"
 
 #define ENSEMBLE_FAMILY "ENS_WEIGHTED"
-#define ROWS_AT_ONCE 256
 #define MAX_DEPTH 16
 #define MAX_VISITS                                                                                 \
 	100000 /* a forged ensemble could name its members over and over, level by level */
-
-typedef struct Leaf
-{
-	int ordinal;
-	AgModel model;
-	double weight;
-} Leaf;
-
-struct AgPredictor
-{
-	AgMem *mem;
-	AgPipeline *pipeline;
-	AgInputInfo *inputs;
-	int n_outputs;
-	int n_leaves;
-	Leaf *leaves;     /* room for one a member */
-	double *features; /* scratch: [n_features] */
-	double *outputs;  /* scratch: [n_outputs] */
-	void *scratch;    /* what the hungriest model's run takes */
-	/* for many rows, from the first time on */
-	bool is_ready_for_rows;
-	void *row_scratch;
-	double *row_outputs; /* [ROWS_AT_ONCE][n_outputs] */
-};
 
 /* What loading looks things up in. */
 typedef struct Loading
@@ -84,7 +57,7 @@ add_model(Loading *loading, const AgMemberRef *member, double weight)
 {
 	AgPredictor *predictor = loading->predictor;
 	const AgImagePart *part = find_part(loading, member->ordinal);
-	Leaf *leaf;
+	AgLeaf *leaf;
 
 	for (int i = 0; i < predictor->n_leaves; i++)
 		if (predictor->leaves[i].ordinal == member->ordinal)
@@ -160,7 +133,7 @@ load(Loading *loading, int member)
 		predictor->inputs[i].type = pipeline->inputs[i].type;
 		predictor->inputs[i].is_used = pipeline->inputs[i].is_used;
 	}
-	AG_TRY(ag_get_zeroed(ctx, (size_t) loading->n_members, sizeof(Leaf), &predictor->leaves));
+	AG_TRY(ag_get_zeroed(ctx, (size_t) loading->n_members, sizeof(AgLeaf), &predictor->leaves));
 	AG_TRY(ag_get(ctx, (size_t) pipeline->n_features, sizeof(double), &predictor->features));
 	AG_TRY(ag_get(ctx, (size_t) predictor->n_outputs, sizeof(double), &predictor->outputs));
 	AG_TRY(add_member(loading, member, 1.0, 0));
@@ -207,6 +180,7 @@ ag_predictor_close(AgPredictor *predictor)
 		ag_model_free(&predictor->leaves[i].model);
 	ag_mem_free(mem, predictor->row_scratch);
 	ag_mem_free(mem, predictor->row_outputs);
+	ag_predictor_explain_free(predictor);
 	ag_mem_free(mem, predictor->leaves);
 	ag_mem_free(mem, predictor->inputs);
 	ag_mem_free(mem, predictor->features);
@@ -289,7 +263,7 @@ ag_predictor_run(AgPredictor *predictor, const AgValue *values, double *out)
 		memset(out, 0, (size_t) n_outputs * sizeof(double));
 		for (int i = 0; i < predictor->n_leaves; i++)
 		{
-			const Leaf *leaf = &predictor->leaves[i];
+			const AgLeaf *leaf = &predictor->leaves[i];
 
 			ag_model_run(&leaf->model, predictor->features, predictor->scratch, predictor->outputs);
 			for (int k = 0; k < n_outputs; k++)
@@ -331,14 +305,14 @@ prepare_rows(const AgContext *ctx, AgPredictor *predictor)
 	own.mem = predictor->mem;
 	for (int i = 0; i < predictor->n_leaves; i++)
 	{
-		size_t bytes = ag_model_rows_scratch_bytes(&predictor->leaves[i].model, ROWS_AT_ONCE);
+		size_t bytes = ag_model_rows_scratch_bytes(&predictor->leaves[i].model, AG_PREDICTOR_ROWS);
 
 		n_scratch = bytes > n_scratch ? bytes : n_scratch;
 	}
 	if (predictor->row_scratch == NULL)
 		AG_TRY(ag_get(&own, n_scratch, 1, &predictor->row_scratch));
 	if (predictor->row_outputs == NULL)
-		AG_TRY(ag_get(&own, (size_t) predictor->n_outputs * ROWS_AT_ONCE, sizeof(double),
+		AG_TRY(ag_get(&own, (size_t) predictor->n_outputs * AG_PREDICTOR_ROWS, sizeof(double),
 					  &predictor->row_outputs));
 	for (int i = 0; i < predictor->n_leaves; i++)
 		AG_TRY(ag_model_prepare_rows(&own, &predictor->leaves[i].model));
@@ -346,7 +320,7 @@ prepare_rows(const AgContext *ctx, AgPredictor *predictor)
 	return AG_OK;
 }
 
-/* Up to ROWS_AT_ONCE of them, in the order of operations of ag_predictor_run. */
+/* Up to AG_PREDICTOR_ROWS of them, in the order of operations of ag_predictor_run. */
 static void
 run_some_rows(const AgPredictor *predictor, int64_t n_rows, const double *features, double *out)
 {
@@ -360,7 +334,7 @@ run_some_rows(const AgPredictor *predictor, int64_t n_rows, const double *featur
 		memset(out, 0, (size_t) n * sizeof(double));
 		for (int i = 0; i < predictor->n_leaves; i++)
 		{
-			const Leaf *leaf = &predictor->leaves[i];
+			const AgLeaf *leaf = &predictor->leaves[i];
 
 			ag_model_run_rows(&leaf->model, n_rows, features, predictor->row_scratch,
 							  predictor->row_outputs);
@@ -377,9 +351,9 @@ ag_predictor_run_rows(const AgContext *ctx, AgPredictor *predictor, int64_t n_ro
 					  const double *features, double *out)
 {
 	AG_TRY(prepare_rows(ctx, predictor));
-	for (int64_t at = 0; at < n_rows; at += ROWS_AT_ONCE)
+	for (int64_t at = 0; at < n_rows; at += AG_PREDICTOR_ROWS)
 	{
-		int64_t n = n_rows - at < ROWS_AT_ONCE ? n_rows - at : ROWS_AT_ONCE;
+		int64_t n = n_rows - at < AG_PREDICTOR_ROWS ? n_rows - at : AG_PREDICTOR_ROWS;
 
 		run_some_rows(predictor, n, features + at * predictor->pipeline->n_features,
 					  out + at * predictor->n_outputs);

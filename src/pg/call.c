@@ -140,22 +140,23 @@ ag_call_get(AgCall **first, MemoryContext home, const char *name, int n_bytes, O
 	return call;
 }
 
-void
-ag_call_run(AgCall *call, AgRowForm form, Datum features)
+const AgValue *
+ag_call_read(AgCall *call, AgRowForm form, Datum features)
 {
-	const AgValue *values = NULL;
-
 	switch (form)
 	{
 		case AG_ROW_RECORD:
-			values = ag_row_from_record(call->map, DatumGetHeapTupleHeader(features));
-			break;
+			return ag_row_from_record(call->map, DatumGetHeapTupleHeader(features));
 		case AG_ROW_JSONB:
-			values = ag_row_from_jsonb(call->map, DatumGetJsonbP(features));
-			break;
+			return ag_row_from_jsonb(call->map, DatumGetJsonbP(features));
 		case AG_ROW_TEXT:
-			values = ag_row_from_text(call->map, DatumGetTextPP(features));
-			break;
+			return ag_row_from_text(call->map, DatumGetTextPP(features));
 	}
-	ag_predictor_run(call->model->predictor, values, call->out);
+	return NULL;
+}
+
+void
+ag_call_run(AgCall *call, AgRowForm form, Datum features)
+{
+	ag_predictor_run(call->model->predictor, ag_call_read(call, form, features), call->out);
 }

@@ -49,6 +49,9 @@ typedef enum AgRowForm
 	AG_ROW_TEXT
 } AgRowForm;
 
+/* The model's inputs of one row, good until the next one is read. */
+extern const AgValue *ag_call_read(AgCall *call, AgRowForm form, Datum features);
+
 /* Predicts one row; the result lies in call->out. */
 extern void ag_call_run(AgCall *call, AgRowForm form, Datum features);
 

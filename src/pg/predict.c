@@ -10,11 +10,11 @@
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/jsonb.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/numeric.h"
 
 #include "pg/call.h"
+#include "pg/choice.h"
 #include "pg/result.h"
 
 /* The model named by argument 0, run on the row of argument 1. */
@@ -27,15 +27,6 @@ predict(FunctionCallInfo fcinfo, AgRowForm form)
 
 	ag_call_run(call, form, PG_GETARG_DATUM(1));
 	return call;
-}
-
-static void
-need_classes(const AgCall *call)
-{
-	if (call->model->n_classes == 0)
-		ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
-						errmsg("model \"%s\" predicts a number, not a class", call->name),
-						errhint("Use ag_predict.")));
 }
 
 /* --- ag_predict --- */
@@ -133,7 +124,7 @@ predict_class(FunctionCallInfo fcinfo, AgRowForm form)
 	AgCall *call = predict(fcinfo, form);
 	const AgClass *class;
 
-	need_classes(call);
+	ag_choice_need_classes(call, "Use ag_predict.");
 	class = &call->model->classes[ag_model_best_class(call->model, call->out)];
 	PG_RETURN_TEXT_P(cstring_to_text(ag_model_text(call->model, class->name, class->n_bytes)));
 }
@@ -203,7 +194,7 @@ predict_proba(FunctionCallInfo fcinfo, AgRowForm form)
 	JsonbParseState *state = NULL;
 	JsonbValue *keys;
 
-	need_classes(call);
+	ag_choice_need_classes(call, "Use ag_predict.");
 	keys = class_keys(call);
 	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
 	for (int i = 0; i < call->model->n_classes; i++)
@@ -241,102 +232,13 @@ ag_sql_predict_proba_text(PG_FUNCTION_ARGS)
 
 /* --- ag_predict_proba: one class --- */
 
-/* The class that argument 2 named last. */
-typedef struct ClassChoice
-{
-	FmgrInfo output; /* of the argument's type */
-	bool is_numeric;
-	bool is_boolean;
-	char *text;
-	int index;
-} ClassChoice;
-
-static ClassChoice *
-class_choice(FunctionCallInfo fcinfo, AgCall *call)
-{
-	ClassChoice *choice = call->extra;
-
-	if (choice == NULL)
-	{
-		Oid type = get_fn_expr_argtype(fcinfo->flinfo, 2);
-		Oid output;
-		bool is_varlena, is_preferred;
-		char category;
-
-		if (!OidIsValid(type))
-			ereport(ERROR, (errcode(ERRCODE_INDETERMINATE_DATATYPE),
-							errmsg("could not determine the type of the class")));
-		choice = MemoryContextAllocZero(call->context, sizeof(ClassChoice));
-		getTypeOutputInfo(type, &output, &is_varlena);
-		fmgr_info_cxt(output, &choice->output, call->context);
-		get_type_category_preferred(getBaseType(type), &category, &is_preferred);
-		choice->is_numeric = category == TYPCATEGORY_NUMERIC;
-		choice->is_boolean = getBaseType(type) == BOOLOID;
-		call->extra = choice;
-	}
-	return choice;
-}
-
-static void
-unknown_class(const AgCall *call, const char *text)
-{
-	const AgOpenModel *model = call->model;
-	StringInfoData list;
-	int n = Min(model->n_classes, 20);
-
-	initStringInfo(&list);
-	for (int i = 0; i < n; i++)
-		appendStringInfo(&list, "%s\"%s\"", i == 0 ? "" : ", ",
-						 ag_model_text(model, model->classes[i].name, model->classes[i].n_bytes));
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("model \"%s\" has no class \"%s\"", call->name, text),
-			 errhint("Its classes are %s%s.", list.data, n < model->n_classes ? ", ..." : "")));
-}
-
-/* By name; numbers by value, so that 1 and 1.0 are one class. */
-static int
-find_class(const AgCall *call, const char *text, bool is_numeric)
-{
-	const AgOpenModel *model = call->model;
-
-	for (int i = 0; i < model->n_classes; i++)
-		if (strcmp(text, ag_model_text(model, model->classes[i].name, model->classes[i].n_bytes)) ==
-			0)
-			return i;
-	if (is_numeric)
-	{
-		double number = strtod(text, NULL);
-
-		for (int i = 0; i < model->n_classes; i++)
-			if (model->classes[i].number == number)
-				return i;
-	}
-	unknown_class(call, text);
-	return -1;
-}
-
 static Datum
 predict_proba_of(FunctionCallInfo fcinfo, AgRowForm form)
 {
 	AgCall *call = predict(fcinfo, form);
-	ClassChoice *choice;
-	const char *text;
 
-	need_classes(call);
-	choice = class_choice(fcinfo, call);
-	if (choice->is_boolean) /* prints as t and f, but the classes are called true and false */
-		text = PG_GETARG_BOOL(2) ? "true" : "false";
-	else
-		text = OutputFunctionCall(&choice->output, PG_GETARG_DATUM(2));
-	if (choice->text == NULL || strcmp(choice->text, text) != 0)
-	{
-		choice->index = find_class(call, text, choice->is_numeric);
-		if (choice->text != NULL)
-			pfree(choice->text);
-		choice->text = MemoryContextStrdup(call->context, text);
-	}
-	PG_RETURN_FLOAT8(call->out[choice->index]);
+	ag_choice_need_classes(call, "Use ag_predict.");
+	PG_RETURN_FLOAT8(call->out[ag_choice_argument(fcinfo, 2, call)]);
 }
 
 PG_FUNCTION_INFO_V1(ag_sql_predict_proba_of_record);

@@ -14,25 +14,8 @@
 #include "engine/model/linear.h"
 #include "engine/model/trees_walk.h"
 
+#define SEED 0x73686170   /* of the orders */
 #define MOST_ENUMERATED 8 /* players: 2^8 coalitions are one lot of rows */
-
-/* --- trees */
-
-typedef struct Walk
-{
-	const AgTrees *trees;
-	const AgTree *tree;
-	const AgShapleyPair *pair;
-	double weight;
-	double *contributions;
-	int8_t *side; /* [n_players] 1: in, on the way here; -1: out; 0: either */
-} Walk;
-
-/* What the leaves below a node give to a player who is in, and take from one who is out. */
-typedef struct Share
-{
-	double in, out;
-} Share;
 
 /* 1 / (n_in * binomial(n_in + n_out, n_in)): the chance, in a random order, that of these players those who are in come first. */
 static double
@@ -45,49 +28,101 @@ chance(int n_in, int n_out)
 	return 1.0 / ways;
 }
 
-static Share
-leaf_share(const Walk *walk, int32_t at, int n_in, int n_out)
+/* --- trees */
+
+#define FEW 12 /* players whose chances are looked up */
+
+/*
+ * All background rows walk together, as bits of a set, as long as the same players have taken sides: a node's mask has the rows
+ * that go left.
+ */
+typedef struct Walk
 {
-	double value = walk->trees->leaves[walk->tree->first_leaf + (uint32_t) ~at];
-	Share share = {0.0, 0.0};
+	const AgTrees *trees;
+	const AgTree *tree;
+	const AgShapleyGame *game;
+	const uint64_t *masks; /* of the tree's nodes */
+	const double *row;
+	double weight;
+	double *contributions;
+	int8_t *side; /* [n_players] 1: in, on the way here; -1: out; 0: either */
+	double chances[FEW + 1][FEW + 1];
+} Walk;
+
+/* What the leaves below a node give to a player who is in, and take from one who is out. */
+typedef struct Share
+{
+	double in, out;
+} Share;
+
+static void
+add_leaf(const Walk *walk, int32_t at, uint64_t rows, int n_in, int n_out, Share *share)
+{
+	double value =
+		walk->trees->leaves[walk->tree->first_leaf + (uint32_t) ~at] * __builtin_popcountll(rows);
+	bool few = n_in <= FEW && n_out <= FEW;
 
 	if (n_in > 0)
-		share.in = value * chance(n_in, n_out);
+		share->in += value * (few ? walk->chances[n_in][n_out] : chance(n_in, n_out));
 	if (n_out > 0)
-		share.out = value * chance(n_out, n_in);
-	return share;
+		share->out += value * (few ? walk->chances[n_out][n_in] : chance(n_out, n_in));
 }
 
-/* Branches only where a player not yet on a side would lead to another child: so the recursion is no deeper than there are players. */
-static Share
-walk_from(Walk *walk, int32_t at, int n_in, int n_out)
+/*
+ * Calls itself only for a player who takes a side, or for less than half of the rows: so it goes no deeper than there are players,
+ * and log2 of the rows.
+ */
+static void
+walk_from(Walk *walk, int32_t at, uint64_t rows, int n_in, int n_out, Share *share)
 {
-	const AgShapleyPair *pair = walk->pair;
 	const AgTreeNode *nodes = walk->trees->nodes + walk->tree->first_node;
 
 	while (at >= 0)
 	{
 		const AgTreeNode *node = &nodes[at];
-		int player = pair->player_of[node->feature];
+		int player = walk->game->player_of[node->feature];
 		int8_t side = walk->side[player];
-		bool in = ag_node_goes_left(walk->trees, node, pair->row[node->feature]);
-		bool out = ag_node_goes_left(walk->trees, node, pair->background[node->feature]);
-		Share with, without;
+		bool left = ag_node_goes_left(walk->trees, node, walk->row[node->feature]);
+		uint64_t row_lefts = left ? UINT64_MAX : 0; /* as if all went where the row goes */
+		uint64_t lefts = rows & (side > 0 ? row_lefts : walk->masks[at]);
+		uint64_t others = left ? rows & ~lefts : lefts; /* don't go where the row goes */
+		int32_t way = left ? node->left : node->right;
+		int32_t other_way = left ? node->right : node->left;
 
-		if (in == out || side != 0)
+		if (others != 0 && side == 0)
 		{
-			at = (side < 0 ? out : in) ? node->left : node->right;
-			continue;
+			Share with = {0.0, 0.0}, without = {0.0, 0.0};
+
+			walk->side[player] = 1;
+			walk_from(walk, way, others, n_in + 1, n_out, &with);
+			walk->side[player] = -1;
+			walk_from(walk, other_way, others, n_in, n_out + 1, &without);
+			walk->side[player] = 0;
+			walk->contributions[player] += walk->weight * (with.in - without.out);
+			share->in += with.in + without.in;
+			share->out += with.out + without.out;
+			rows &= ~others;
+			at = way;
 		}
-		walk->side[player] = 1;
-		with = walk_from(walk, in ? node->left : node->right, n_in + 1, n_out);
-		walk->side[player] = -1;
-		without = walk_from(walk, out ? node->left : node->right, n_in, n_out + 1);
-		walk->side[player] = 0;
-		walk->contributions[player] += walk->weight * (with.in - without.out);
-		return (Share){with.in + without.in, with.out + without.out};
+		else if (others == 0)
+			at = way;
+		else if (2 * __builtin_popcountll(others) <= __builtin_popcountll(rows))
+		{
+			walk_from(walk, other_way, others, n_in, n_out, share);
+			rows &= ~others;
+			at = way;
+		}
+		else
+		{
+			if ((rows & ~others) != 0)
+				walk_from(walk, way, rows & ~others, n_in, n_out, share);
+			rows = others;
+			at = other_way;
+		}
+		if (rows == 0)
+			return;
 	}
-	return leaf_share(walk, at, n_in, n_out);
+	add_leaf(walk, at, rows, n_in, n_out, share);
 }
 
 static bool
@@ -99,21 +134,54 @@ trees_are_direct(const void *fitted)
 		   (trees->link == AG_LINK_IDENTITY || trees->link == AG_LINK_MEAN_FREQUENCIES);
 }
 
-static void
-trees_direct(const void *fitted, const AgShapleyPair *pair, int output, double weight,
-			 int8_t *sides, double *contributions)
+/* A mask a node. */
+static AgStatus
+trees_prepare(const AgContext *ctx, const void *fitted, const AgShapleyGame *game, void **prepared)
 {
 	const AgTrees *trees = fitted;
-	Walk walk = {trees, NULL, pair, weight, contributions, sides};
+	uint64_t *masks = NULL;
+
+	AG_TRY(ag_get_zeroed(ctx, (size_t) trees->n_nodes, sizeof *masks, &masks));
+	*prepared = masks;
+	for (uint64_t i = 0; i < trees->n_nodes; i++)
+	{
+		const AgTreeNode *node = &trees->nodes[i];
+
+		for (int k = 0; k < game->n_rows; k++)
+			if (ag_node_goes_left(
+					trees, node,
+					game->rows[(size_t) k * (size_t) game->n_features + node->feature]))
+				masks[i] |= UINT64_C(1) << k;
+	}
+	return AG_OK;
+}
+
+static void
+trees_direct(const void *fitted, const AgShapleyGame *game, const void *prepared, const double *row,
+			 int output, double weight, int8_t *sides, double *contributions)
+{
+	const AgTrees *trees = fitted;
+	Walk walk = {.trees = trees,
+				 .game = game,
+				 .row = row,
+				 .weight = weight / game->n_rows,
+				 .contributions = contributions,
+				 .side = sides};
 
 	if (trees->link == AG_LINK_MEAN_FREQUENCIES) /* the mean of class 1's shares */
 		walk.weight *= (output == 1 ? 1.0 : -1.0) / trees->n_trees;
-	memset(sides, 0, (size_t) pair->n_players);
+	for (int n_in = 1; n_in <= FEW; n_in++)
+		for (int n_out = 0; n_out <= FEW; n_out++)
+			walk.chances[n_in][n_out] = chance(n_in, n_out);
+	memset(sides, 0, (size_t) game->n_players);
 	for (uint32_t t = 0; t < trees->n_trees; t++)
 	{
+		Share share = {0.0, 0.0};
+
 		walk.tree = &trees->trees[t];
+		walk.masks = (const uint64_t *) prepared + walk.tree->first_node;
 		if (walk.tree->n_nodes > 0)
-			walk_from(&walk, 0, 0, 0);
+			walk_from(&walk, 0, UINT64_MAX >> (AG_SHAPLEY_MOST - game->n_rows), 0, 0, &share);
 	}
 }
 
@@ -125,17 +193,33 @@ linear_is_direct(const void *fitted)
 	return ((const AgLinear *) fitted)->link == AG_LINK_IDENTITY;
 }
 
+/* A feature's term, in the mean. */
+static AgStatus
+linear_prepare(const AgContext *ctx, const void *fitted, const AgShapleyGame *game, void **prepared)
+{
+	double *means = NULL;
+
+	AG_TRY(ag_get_zeroed(ctx, (size_t) game->n_features, sizeof *means, &means));
+	*prepared = means;
+	for (int k = 0; k < game->n_rows; k++)
+		for (int f = 0; f < game->n_features; f++)
+			means[f] += ag_linear_term(fitted, (uint32_t) f, game->rows[k * game->n_features + f]) /
+						game->n_rows;
+	return AG_OK;
+}
+
 /* Who comes when makes no difference: each feature's term is exchanged for another. */
 static void
-linear_direct(const void *fitted, const AgShapleyPair *pair, int output, double weight,
-			  int8_t *sides, double *contributions)
+linear_direct(const void *fitted, const AgShapleyGame *game, const void *prepared,
+			  const double *row, int output, double weight, int8_t *sides, double *contributions)
 {
+	const double *means = prepared;
+
 	(void) output;
 	(void) sides;
-	for (int f = 0; f < pair->n_features; f++)
-		contributions[pair->player_of[f]] +=
-			weight * (ag_linear_term(fitted, (uint32_t) f, pair->row[f]) -
-					  ag_linear_term(fitted, (uint32_t) f, pair->background[f]));
+	for (int f = 0; f < game->n_features; f++)
+		contributions[game->player_of[f]] +=
+			weight * (ag_linear_term(fitted, (uint32_t) f, row[f]) - means[f]);
 }
 
 /* --- the kinds that need no enumeration, by kind of image */
@@ -143,13 +227,15 @@ linear_direct(const void *fitted, const AgShapleyPair *pair, int output, double 
 typedef struct DirectKind
 {
 	bool (*is_direct)(const void *fitted);
-	void (*run)(const void *fitted, const AgShapleyPair *pair, int output, double weight,
-				int8_t *sides, double *contributions);
+	AgStatus (*prepare)(const AgContext *ctx, const void *fitted, const AgShapleyGame *game,
+						void **prepared);
+	void (*run)(const void *fitted, const AgShapleyGame *game, const void *prepared,
+				const double *row, int output, double weight, int8_t *sides, double *contributions);
 } DirectKind;
 
 static const DirectKind kinds[] = {
-	[AG_IMAGE_TREES] = {trees_are_direct, trees_direct},
-	[AG_IMAGE_LINEAR] = {linear_is_direct, linear_direct},
+	[AG_IMAGE_TREES] = {trees_are_direct, trees_prepare, trees_direct},
+	[AG_IMAGE_LINEAR] = {linear_is_direct, linear_prepare, linear_direct},
 };
 
 bool
@@ -159,11 +245,20 @@ ag_shapley_is_direct(const AgModel *model)
 		   kinds[model->kind].is_direct(model->fitted);
 }
 
-void
-ag_shapley_direct(const AgModel *model, const AgShapleyPair *pair, int output, double weight,
-				  int8_t *sides, double *contributions)
+AgStatus
+ag_shapley_direct_prepare(const AgContext *ctx, const AgModel *model, const AgShapleyGame *game,
+						  void **prepared)
 {
-	kinds[model->kind].run(model->fitted, pair, output, weight, sides, contributions);
+	return kinds[model->kind].prepare(ctx, model->fitted, game, prepared);
+}
+
+void
+ag_shapley_direct(const AgModel *model, const AgShapleyGame *game, const void *prepared,
+				  const double *row, int output, double weight, int8_t *sides,
+				  double *contributions)
+{
+	kinds[model->kind].run(model->fitted, game, prepared, row, output, weight, sides,
+						   contributions);
 }
 
 /* --- any function */
@@ -197,35 +292,38 @@ ag_shapley_work_free(const AgContext *ctx, AgShapleyWork *work)
 	ag_mem_free(ctx->mem, work);
 }
 
-/* What ag_shapley_any passes on. */
-typedef struct Game
+/* A row and what it is compared with, and what ag_shapley_any passes on. */
+typedef struct Match
 {
 	const AgContext *ctx;
-	const AgShapleyPair *pair;
+	const AgShapleyGame *game;
+	const double *row, *background;
 	AgShapleyRun run;
 	void *arg;
 	AgShapleyWork *work;
 	int n; /* players that differ: work->players */
 	double weight;
 	double *contributions;
-} Game;
+} Match;
 
 /* The players whose features differ. */
 static int
-find_players(const AgShapleyPair *pair, AgShapleyWork *work)
+find_players(const Match *match)
 {
+	const AgShapleyGame *game = match->game;
+	AgShapleyWork *work = match->work;
 	int n = 0;
 
 	/* order[p] is a mark first */
-	memset(work->order, 0, (size_t) pair->n_players * sizeof(int));
-	for (int f = 0; f < pair->n_features; f++)
+	memset(work->order, 0, (size_t) game->n_players * sizeof(int));
+	for (int f = 0; f < game->n_features; f++)
 	{
-		double x = pair->row[f], b = pair->background[f];
+		double x = match->row[f], b = match->background[f];
 
 		if (!(x == b || (x != x && b != b)))
-			work->order[pair->player_of[f]] = 1;
+			work->order[game->player_of[f]] = 1;
 	}
-	for (int p = 0; p < pair->n_players; p++)
+	for (int p = 0; p < game->n_players; p++)
 		if (work->order[p])
 			work->players[n++] = p;
 	return n;
@@ -233,26 +331,27 @@ find_players(const AgShapleyPair *pair, AgShapleyWork *work)
 
 /* Lets one player into the row. */
 static void
-enter(const AgShapleyPair *pair, int player, double *row)
+enter(const Match *match, int player, double *row)
 {
-	for (int f = 0; f < pair->n_features; f++)
-		if (pair->player_of[f] == player)
-			row[f] = pair->row[f];
+	const AgShapleyGame *game = match->game;
+
+	for (int f = 0; f < game->n_features; f++)
+		if (game->player_of[f] == player)
+			row[f] = match->row[f];
 }
 
 /* All 2^n coalitions: number i has the players of its bits. */
 static AgStatus
-enumerate(Game *game)
+enumerate(Match *match)
 {
-	const AgShapleyPair *pair = game->pair;
-	AgShapleyWork *work = game->work;
-	size_t n_features = (size_t) pair->n_features;
-	int n = game->n, n_sets = 1 << n;
+	AgShapleyWork *work = match->work;
+	size_t n_features = (size_t) match->game->n_features;
+	int n = match->n, n_sets = 1 << n;
 	double chance_of[MOST_ENUMERATED];
 
 	for (int size = 0; size < n; size++)
 		chance_of[size] = chance(n - size, size);
-	memcpy(work->rows, pair->background, n_features * sizeof(double));
+	memcpy(work->rows, match->background, n_features * sizeof(double));
 	for (int set = 1; set < n_sets; set++)
 	{
 		double *row = work->rows + (size_t) set * n_features;
@@ -260,13 +359,13 @@ enumerate(Game *game)
 
 		memcpy(row, work->rows + (size_t) (set & (set - 1)) * n_features,
 			   n_features * sizeof(double));
-		enter(pair, work->players[lowest], row);
+		enter(match, work->players[lowest], row);
 	}
-	AG_TRY(game->run(game->arg, n_sets, work->rows, work->out));
+	AG_TRY(match->run(match->arg, n_sets, work->rows, work->out));
 	for (int set = 0; set < n_sets; set++)
 		for (int i = 0; i < n; i++)
 			if ((set >> i & 1) == 0)
-				game->contributions[work->players[i]] +=
+				match->contributions[work->players[i]] +=
 					chance_of[__builtin_popcount((unsigned) set)] *
 					(work->out[set | 1 << i] - work->out[set]);
 	return AG_OK;
@@ -274,16 +373,16 @@ enumerate(Game *game)
 
 /* Runs the rows that wait; *before is the output before the first of them, then after the last. */
 static AgStatus
-settle(Game *game, int n_rows, double *before)
+settle(Match *match, int n_rows, double *before)
 {
-	AG_TRY(ag_check_cancel(game->ctx));
-	AG_TRY(game->run(game->arg, n_rows, game->work->rows, game->work->out));
+	AG_TRY(ag_check_cancel(match->ctx));
+	AG_TRY(match->run(match->arg, n_rows, match->work->rows, match->work->out));
 	for (int i = 0; i < n_rows; i++)
 	{
-		if (game->work->player_at[i] >= 0)
-			game->contributions[game->work->player_at[i]] +=
-				game->weight * (game->work->out[i] - *before);
-		*before = game->work->out[i];
+		if (match->work->player_at[i] >= 0)
+			match->contributions[match->work->player_at[i]] +=
+				match->weight * (match->work->out[i] - *before);
+		*before = match->work->out[i];
 	}
 	return AG_OK;
 }
@@ -305,19 +404,18 @@ draw_order(const AgShapleyWork *work, int n, uint64_t key)
 
 /* Rows from b to x, one player a row, in as many orders as pay; a row with player -1 begins each. */
 static AgStatus
-sample(Game *game, uint64_t key)
+sample(Match *match, uint64_t key)
 {
-	const AgShapleyPair *pair = game->pair;
-	AgShapleyWork *work = game->work;
-	size_t n_features = (size_t) pair->n_features;
-	int n = game->n, n_waiting = 0;
+	AgShapleyWork *work = match->work;
+	size_t n_features = (size_t) match->game->n_features;
+	int n = match->n, n_waiting = 0;
 	int n_pairs = AG_SHAPLEY_ROWS / (2 * (n + 1));
 	double before = 0.0;
 	const double *last = NULL;
 
 	if (n_pairs < 1)
 		n_pairs = 1;
-	game->weight = 1.0 / (2 * n_pairs);
+	match->weight = 1.0 / (2 * n_pairs);
 	for (int order = 0; order < 2 * n_pairs; order++)
 	{
 		if (order % 2 == 0)
@@ -326,33 +424,40 @@ sample(Game *game, uint64_t key)
 		{
 			double *row = work->rows + (size_t) n_waiting * n_features;
 
-			/* the row before may be this one's own place, when a full lot was run */
 			if (i < 0)
-				memcpy(row, pair->background, n_features * sizeof(double));
+				memcpy(row, match->background, n_features * sizeof(double));
 			else
 			{
-				memmove(row, last, n_features * sizeof(double));
-				enter(pair, work->order[order % 2 == 0 ? i : n - 1 - i], row);
+				memcpy(row, last, n_features * sizeof(double));
+				enter(match, work->order[order % 2 == 0 ? i : n - 1 - i], row);
 			}
-			work->player_at[n_waiting] =
-				i < 0 ? -1 : work->order[order % 2 == 0 ? i : n - 1 - i];
+			work->player_at[n_waiting] = i < 0 ? -1 : work->order[order % 2 == 0 ? i : n - 1 - i];
 			last = row;
 			if (++n_waiting < AG_SHAPLEY_ROWS)
 				continue;
-			AG_TRY(settle(game, n_waiting, &before));
+			AG_TRY(settle(match, n_waiting, &before));
 			n_waiting = 0;
 		}
 	}
-	return n_waiting > 0 ? settle(game, n_waiting, &before) : AG_OK;
+	return n_waiting > 0 ? settle(match, n_waiting, &before) : AG_OK;
 }
 
 AgStatus
-ag_shapley_any(const AgContext *ctx, const AgShapleyPair *pair, AgShapleyRun run, void *arg,
-			   uint64_t key, AgShapleyWork *work, double *contributions)
+ag_shapley_any(const AgContext *ctx, const AgShapleyGame *game, int k, const double *row,
+			   AgShapleyRun run, void *arg, AgShapleyWork *work, double *contributions)
 {
-	Game game = {ctx, pair, run, arg, work, find_players(pair, work), 1.0, contributions};
+	Match match = {.ctx = ctx,
+				   .game = game,
+				   .row = row,
+				   .background = game->rows + (size_t) k * (size_t) game->n_features,
+				   .run = run,
+				   .arg = arg,
+				   .work = work,
+				   .contributions = contributions};
 
-	if (game.n == 0)
+	match.n = find_players(&match);
+	if (match.n == 0)
 		return AG_OK;
-	return game.n <= MOST_ENUMERATED ? enumerate(&game) : sample(&game, key);
+	return match.n <= MOST_ENUMERATED ? enumerate(&match)
+									  : sample(&match, ag_key(SEED, (uint64_t) k));
 }

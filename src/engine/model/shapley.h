@@ -13,23 +13,30 @@
 #include "engine/base/context.h"
 #include "engine/model/model.h"
 
-/* A row and what it is compared with. */
-typedef struct AgShapleyPair
+#define AG_SHAPLEY_MOST 64 /* background rows */
+
+/* Who plays, and the background rows. */
+typedef struct AgShapleyGame
 {
 	int n_features;
 	int n_players;
-	const int *player_of;   /* [n_features] */
-	const double *row, *background; /* [n_features] */
-} AgShapleyPair;
+	const int *player_of; /* [n_features] */
+	int n_rows;           /* 1 to AG_SHAPLEY_MOST */
+	const double *rows;   /* [n_rows][n_features] */
+} AgShapleyGame;
 
 /*
  * Contributions to one output (0 for numbers, else a class) of a model, exactly, if that takes no enumeration: sums of trees
- * without a link, forests' shares of two classes, linear models of numbers. Adds weight times them to contributions[n_players].
- * sides: scratch of n_players bytes.
+ * without a link, forests' shares of two classes, linear models of numbers. What a model's background rows come to is prepared
+ * once (ag_mem_free). Running adds weight times the means over the background rows to contributions[n_players]; sides:
+ * scratch of n_players bytes.
  */
 bool ag_shapley_is_direct(const AgModel *model);
-void ag_shapley_direct(const AgModel *model, const AgShapleyPair *pair, int output, double weight,
-					   int8_t *sides, double *contributions);
+AgStatus ag_shapley_direct_prepare(const AgContext *ctx, const AgModel *model,
+								   const AgShapleyGame *game, void **prepared);
+void ag_shapley_direct(const AgModel *model, const AgShapleyGame *game, const void *prepared,
+					   const double *row, int output, double weight, int8_t *sides,
+					   double *contributions);
 
 /* Outputs of many rows: rows[n][n_features] to out[n]. */
 typedef AgStatus (*AgShapleyRun)(void *arg, int64_t n, const double *rows, double *out);
@@ -51,11 +58,11 @@ AgStatus ag_shapley_work_create(const AgContext *ctx, int n_features, int n_play
 void ag_shapley_work_free(const AgContext *ctx, AgShapleyWork *work); /* NULL allowed */
 
 /*
- * Contributions to any function, added to contributions[n_players]. Exact where at most 8 players differ between the rows (all
- * coalitions are run); else the mean over random orders of the players, each order and its reverse, keyed by key: every
+ * Contributions to any function, against background row k, added to contributions[n_players]. Exact where at most 8 players differ between the rows (all
+ * coalitions are run); else the mean over random orders of the players, each order and its reverse, the same for every row: each
  * order's contributions make f(x) - f(b), so their mean does too.
  */
-AgStatus ag_shapley_any(const AgContext *ctx, const AgShapleyPair *pair, AgShapleyRun run,
-						void *arg, uint64_t key, AgShapleyWork *work, double *contributions);
+AgStatus ag_shapley_any(const AgContext *ctx, const AgShapleyGame *game, int k, const double *row,
+						AgShapleyRun run, void *arg, AgShapleyWork *work, double *contributions);
 
 #endif
