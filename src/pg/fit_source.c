@@ -77,15 +77,65 @@ check_label_type(const AgSourceColumn *column)
 				 errhint("A label is a number, a boolean, or a text or enum that names a class.")));
 }
 
+/* The column that an option names for a role of its own; -1: none. */
+static int
+role_column(AgFitCall *call, const char *option, const char *role, int label)
+{
+	const char *name;
+	int column;
+	AgType type;
+
+	if (option == NULL)
+		return -1;
+	name = ag_text_from_utf8(option);
+	column = ag_source_find_column(call->source, name, role);
+	if (column == label)
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						errmsg("%s \"%s\" is the label", role, name)));
+	if (!ag_convert_natural_type(call->source->columns[column].typid, &type))
+		ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+						errmsg("%s \"%s\" has type %s, which can't be read", role, name,
+							   format_type_be(call->source->columns[column].typid))));
+	return column;
+}
+
+static int
+weight_column(AgFitCall *call, int label)
+{
+	const char *option = call->options->sample_weight;
+	int column;
+	AgType type;
+
+	if (option != NULL && strcmp(option, AG_BALANCE_WEIGHT) == 0)
+		return -1;
+	column = role_column(call, option, "sample weight", label);
+	if (column < 0)
+		return -1;
+	(void) ag_convert_natural_type(call->source->columns[column].typid, &type);
+	if (type == AG_TYPE_TEXT || type == AG_TYPE_DATE || type == AG_TYPE_TIMESTAMP ||
+		type == AG_TYPE_TIME || type == AG_TYPE_INTERVAL)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("sample weight \"%s\" is no number", call->source->columns[column].name)));
+	return column;
+}
+
 void
 ag_fit_choose_columns(AgFitCall *call)
 {
 	AgSource *source = call->source;
 	int label = ag_source_find_column(source, call->label, "label");
+	int weight = weight_column(call, label);
+	int group = role_column(call, call->options->groups, "groups", label);
+	int n_features = 0;
 	bool *ignored = ignored_columns(call, label);
 	StringInfoData left_out;
 	int n_left_out = 0;
 
+	if (weight >= 0 && weight == group)
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						errmsg("column \"%s\" can't be both sample weight and groups",
+							   source->columns[weight].name)));
 	check_label_type(&source->columns[label]);
 	call->label_name = source->columns[label].name;
 	call->schema.columns = palloc0(source->n_columns * sizeof(AgColumn));
@@ -96,11 +146,17 @@ ag_fit_choose_columns(AgFitCall *call)
 		AgSourceColumn *column = &source->columns[i];
 		AgType type;
 
-		if (ignored[i])
+		if (ignored[i] && i != weight && i != group)
 			continue;
 		if (ag_convert_natural_type(column->typid, &type))
 		{
-			add_column(call, i, type, i == label ? AG_ROLE_LABEL : AG_ROLE_FEATURE);
+			AgRole role = i == label    ? AG_ROLE_LABEL
+						  : i == weight ? AG_ROLE_WEIGHT
+						  : i == group  ? AG_ROLE_GROUP
+										: AG_ROLE_FEATURE;
+
+			n_features += role == AG_ROLE_FEATURE;
+			add_column(call, i, type, role);
 			continue;
 		}
 		if (n_left_out++ < MAX_LISTED)
@@ -111,7 +167,7 @@ ag_fit_choose_columns(AgFitCall *call)
 		appendStringInfo(&left_out, ", and %d more", n_left_out - MAX_LISTED);
 	call->left_out = left_out.data;
 	call->n_left_out = n_left_out;
-	if (call->schema.n_columns < 2)
+	if (n_features == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_EXCEPTION),
 				 errmsg("no usable feature: there is no column beside the label \"%s\"",

@@ -40,8 +40,8 @@ dealt_log(void *host, AgLogLevel level, const char *text, const char *hint)
 }
 
 static void
-deal(Dealt *d, AgMem *mem, int n, int n_classes, int32_t *class_of, int folds, int sets,
-	 uint64_t seed)
+deal_prepare(Dealt *d, AgMem *mem, int n, int n_classes, int32_t *class_of, int folds, int sets,
+			 uint64_t seed)
 {
 	memset(d, 0, sizeof *d);
 	ag_error_init(&d->err);
@@ -68,6 +68,23 @@ deal(Dealt *d, AgMem *mem, int n, int n_classes, int32_t *class_of, int folds, i
 	d->fit.options = &d->options;
 	d->fit.label = &d->label;
 	d->fit.n_rows = n;
+}
+
+static void
+deal(Dealt *d, AgMem *mem, int n, int n_classes, int32_t *class_of, int folds, int sets,
+	 uint64_t seed)
+{
+	deal_prepare(d, mem, n, n_classes, class_of, folds, sets, seed);
+	AG_REQUIRE(ag_fit_split(&d->fit) == AG_OK);
+}
+
+static void
+deal_groups(Dealt *d, AgMem *mem, int n, uint32_t *group_of, uint32_t n_groups, int folds,
+			uint64_t seed)
+{
+	deal_prepare(d, mem, n, 0, NULL, folds, 1, seed);
+	d->fit.group_of = group_of;
+	d->fit.n_groups = n_groups;
 	AG_REQUIRE(ag_fit_split(&d->fit) == AG_OK);
 }
 
@@ -187,6 +204,53 @@ folds_adapt(AgMem *mem)
 	AG_CHECK_EQ(d.fit.validation.n_folds, 0);
 	AG_CHECK(strstr(d.log, "too few for a bag") != NULL);
 	deal_free(&d);
+	AG_CHECK_EQ(mem->used_bytes, 0);
+}
+
+/* Rows of a group stay together, held out or in folds, and parts are about as large as they should be. */
+static void
+groups_together(AgMem *mem)
+{
+	uint32_t group_of[400];
+
+	for (int seed = 0; seed < 20; seed++)
+	{
+		Dealt d;
+		const AgValidation *v = &d.fit.validation;
+		int fold_of_group[40], size[5] = {0, 0, 0, 0, 0}, n_seen = 0;
+		bool held[40] = {false}, kept[40] = {false};
+
+		for (int r = 0; r < 400; r++) /* group 0 has a quarter of the rows */
+			group_of[r] = r % 4 == 0 ? 0 : (uint32_t) (1 + r * 7 % 39);
+		for (int g = 0; g < 40; g++)
+			fold_of_group[g] = -1;
+		deal_groups(&d, mem, 400, group_of, 40, 4, (uint64_t) seed);
+		for (int r = 0; r < 400; r++)
+		{
+			int f = v->fold_of[r], g = (int) group_of[r];
+
+			AG_CHECK(fold_of_group[g] < 0 || fold_of_group[g] == f);
+			n_seen += fold_of_group[g] < 0;
+			fold_of_group[g] = f;
+			size[f]++;
+		}
+		AG_CHECK_EQ(n_seen, 40);
+		for (int f = 0; f < 4; f++)
+			AG_CHECK(size[f] >= 90 && size[f] <= 110);
+		deal_free(&d);
+		deal_groups(&d, mem, 400, group_of, 40, 0, (uint64_t) seed);
+		for (int64_t i = 0; i < v->split.n_valid; i++)
+			held[group_of[v->split.valid_rows[i]]] = true;
+		for (int64_t i = 0; i < v->split.n_train; i++)
+			kept[group_of[v->split.train_rows[i]]] = true;
+		for (int g = 0; g < 40; g++)
+			AG_CHECK(held[g] != kept[g]);
+		AG_CHECK(v->split.n_valid >= 60 && v->split.n_valid <= 120);
+		deal_free(&d);
+		deal_groups(&d, mem, 400, group_of, 40, 50, (uint64_t) seed);
+		AG_CHECK_EQ(v->n_folds, 40);
+		deal_free(&d);
+	}
 	AG_CHECK_EQ(mem->used_bytes, 0);
 }
 
@@ -551,6 +615,7 @@ main(void)
 	folds_even(&mem);
 	folds_repeat(&mem);
 	folds_adapt(&mem);
+	groups_together(&mem);
 	out_of_fold(&mem);
 	repeats(&mem);
 	few_rows(&mem);

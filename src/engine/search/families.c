@@ -498,6 +498,12 @@ ag_family_train(const AgContext *ctx, AgFitRows *rows, const AgTraining *trainin
 }
 
 bool
+ag_family_uses_weights(AgFamilyId family)
+{
+	return works[family].train != net_train;
+}
+
+bool
 ag_family_shares_rows(const AgModelConfig *a, const AgModelConfig *b)
 {
 	const FamilyWork *first = &works[a->family->id], *second = &works[b->family->id];

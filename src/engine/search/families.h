@@ -61,6 +61,9 @@ typedef struct AgTraining
 AgStatus ag_family_train(const AgContext *ctx, AgFitRows *rows, const AgTraining *training,
 						 AgTrainData *data, AgTrained *trained);
 
+/* Do its models count rows by their weights? */
+bool ag_family_uses_weights(AgFamilyId family);
+
 /* Do both learn from the same form of the rows, so that the second doesn't need the table any more? */
 bool ag_family_shares_rows(const AgModelConfig *a, const AgModelConfig *b);
 

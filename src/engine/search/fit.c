@@ -209,6 +209,8 @@ fit_release(AgFit *fit)
 	for (int i = 0; i < fit->n_models; i++)
 		ag_fit_model_free(fit, &fit->models[i]);
 	ag_validation_free(&fit->ctx, &fit->validation);
+	ag_mem_free(fit->ctx.mem, fit->weight);
+	ag_mem_free(fit->ctx.mem, fit->group_of);
 	ag_fit_rows_free(&fit->rows);
 	ag_mem_free(fit->ctx.mem, fit->sample);
 	ag_pipeline_free(fit->pipeline);
@@ -241,6 +243,7 @@ ag_fit_run(const AgContext *ctx, const AgFitJob *job, AgTable *table, const AgFi
 	AG_GO(ag_fit_check_gpu(job, ctx->error));
 	devices_tell(&fit);
 	AG_GO(prepare_label(&fit));
+	AG_GO(ag_fit_read_roles(&fit));
 	AG_GO(prepare_features(&fit));
 	AG_GO(ag_fit_split(&fit));
 	deadline = fit.ctx.deadline_ns;

@@ -48,10 +48,10 @@ rarest_class(const AgLabel *label, int64_t n_rows)
 static int
 folds_fit(AgFit *fit, int asked)
 {
-	int64_t most = fit->n_rows / 2;
+	int64_t most = fit->group_of != NULL ? fit->n_groups : fit->n_rows / 2;
 	int folds = asked;
 
-	if (fit->label->problem == AG_PROBLEM_BINARY)
+	if (fit->group_of == NULL && fit->label->problem == AG_PROBLEM_BINARY)
 	{
 		int64_t least = rarest_class(fit->label, fit->n_rows);
 
@@ -64,7 +64,9 @@ folds_fit(AgFit *fit, int asked)
 			   (long long) fit->n_rows);
 	else if (folds < asked)
 		ag_log(&fit->ctx, AG_LOG_NORMAL, "%d folds instead of %d, for want of %s", folds, asked,
-			   most < fit->n_rows / 2 ? "rows of the rarer class" : "rows");
+			   fit->group_of != NULL    ? "groups"
+			   : most < fit->n_rows / 2 ? "rows of the rarer class"
+										: "rows");
 	return folds;
 }
 
@@ -178,6 +180,7 @@ folds_deal(AgFit *fit, int n_folds)
 	size_t n = (size_t) fit->n_rows;
 	int n_groups = fit->label->class_of != NULL ? fit->label->n_classes : 1;
 	int64_t *begin;
+	AgStatus status = AG_OK;
 
 	v->n_folds = n_folds;
 	v->n_sets = fit->options->num_bag_sets;
@@ -187,8 +190,16 @@ folds_deal(AgFit *fit, int n_folds)
 	AG_TRY(ag_get(&fit->ctx, n, sizeof(uint32_t), &v->scored_rows));
 	AG_TRY(ag_get(&fit->ctx, (size_t) n_groups + 1, sizeof *begin, &begin));
 	for (int set = 0; set < v->n_sets; set++)
-		set_deal(fit, set, n_groups, v->split.train_rows, begin);
+	{
+		if (fit->group_of == NULL)
+			set_deal(fit, set, n_groups, v->split.train_rows, begin);
+		else
+			status = ag_groups_deal(fit, set, v->fold_of + (int64_t) set * fit->n_rows);
+		if (status != AG_OK)
+			break;
+	}
 	ag_mem_free(fit->ctx.mem, begin);
+	AG_TRY(status);
 	for (int64_t r = 0; r < fit->n_rows; r++)
 		if (v->fold_of[r] != AG_FIT_NO_FOLD)
 			v->scored_rows[v->n_scored++] = (uint32_t) r;

@@ -133,11 +133,14 @@ ag_fit_hold_out(AgFit *fit)
 	if (n_valid > fit->n_rows - 1)
 		n_valid = fit->n_rows - 1;
 	AG_TRY(ag_get_zeroed(&fit->ctx, (size_t) n_groups, sizeof *quota, &quota));
-	quota[0] = n_valid;
-	if (fit->label->class_of != NULL && n_valid > 0)
-		AG_GO(class_quotas(fit, n_valid, quota));
 	v->split.number = 1;
-	AG_GO(rows_draw(fit, n_groups, quota));
+	quota[0] = n_valid;
+	if (fit->group_of != NULL)
+		AG_GO(ag_groups_hold_out(fit, n_valid));
+	else if (fit->label->class_of != NULL && n_valid > 0)
+		AG_GO(class_quotas(fit, n_valid, quota));
+	if (fit->group_of == NULL)
+		AG_GO(rows_draw(fit, n_groups, quota));
 	v->n_scored = v->split.n_valid;
 	v->scored_rows = v->split.valid_rows;
 	if (v->n_scored > 0)

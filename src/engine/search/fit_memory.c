@@ -94,6 +94,10 @@ ag_fit_memory(const AgTable *table, const AgFitOptions *options, int n_threads)
 	/* The forms of the rows that the families learn from stay for the next model. */
 	for (int i = 0; i < AG_FAMILY_LAST; i++)
 		training += of_family[i];
+	if (options->sample_weight != NULL)
+		kept += n * 8;
+	if (options->groups != NULL)
+		kept += n * 24;
 	if (options->refit_full != AG_REFIT_NONE)
 		kept += n * 4;
 	if (n_folds > 0)

@@ -135,6 +135,7 @@ train_data_set(const AgFit *fit, const AgSplit *split, AgTrainData *data)
 	data->n_classes = fit->label->n_classes;
 	data->target = fit->label->target;
 	data->class_of = fit->label->class_of;
+	data->weight = fit->weight;
 	data->train_rows = split->train_rows;
 	data->n_train = split->n_train;
 	data->valid_rows = split->valid_rows;

@@ -79,6 +79,9 @@ typedef struct AgFit
 	AgFitRows rows;
 	double *sample; /* [n_sample][n_features] validation rows to time predictions on */
 	int64_t n_sample;
+	double *weight;     /* [n_rows] with a mean of 1; NULL: all alike */
+	uint32_t *group_of; /* [n_rows] rows that stay together; NULL: each for itself */
+	uint32_t n_groups;
 	AgValidation validation;
 	AgMetric metric, stop_metric;
 	int64_t n_rows, n_left_out;
@@ -100,6 +103,8 @@ double ag_fit_seconds(int64_t since_ns);
 AgStatus ag_fit_check(const AgFit *fit);
 AgStatus ag_fit_time_error(const AgFit *fit, AgError *err);
 
+/* fit_roles.c: weights and groups. Needs the label. */
+AgStatus ag_fit_read_roles(AgFit *fit);
 /* fit_holdout.c. Needs the label; logs the split. */
 double ag_holdout_rule(int64_t n_rows);
 AgStatus ag_fit_hold_out(AgFit *fit);
@@ -113,6 +118,9 @@ void ag_fit_split_fold(AgFit *fit, int set, int fold);
 void ag_validation_free(const AgContext *ctx, AgValidation *validation);
 /* The labels of scored_rows, gathered. */
 AgStatus ag_fit_gather_labels(AgFit *fit);
+/* fit_groups.c: the same two with whole groups. Nothing is said. */
+AgStatus ag_groups_deal(AgFit *fit, int set, uint8_t *fold_of);
+AgStatus ag_groups_hold_out(AgFit *fit, int64_t n_valid);
 /* fit_models.c */
 AgStatus ag_fit_models(AgFit *fit);
 /* fit_model.c. Some rows' features, to time predictions on: the table may be gone by then. */

@@ -311,6 +311,28 @@ parse_auto_stack(OptionParser *p, const AgOptionNode *node)
 }
 
 static AgStatus
+column_parse(OptionParser *p, const AgOptionNode *node, char **column)
+{
+	if (node->type != AG_JSON_STRING || node->text[0] == '\0')
+		return ag_option_reject(node, "the name of a column", p->err);
+	return text_copy(p, node, column);
+}
+
+static AgStatus
+parse_sample_weight(OptionParser *p, const AgOptionNode *node)
+{
+	if (node->type == AG_JSON_STRING && strcmp(node->text, "auto_weight") == 0)
+		return ag_option_unsupported("sample weight", node->text, p->err);
+	return column_parse(p, node, &p->out->sample_weight);
+}
+
+static AgStatus
+parse_groups(OptionParser *p, const AgOptionNode *node)
+{
+	return column_parse(p, node, &p->out->groups);
+}
+
+static AgStatus
 parse_refit_full(OptionParser *p, const AgOptionNode *node)
 {
 	p->out->refit_full = AG_REFIT_NONE;
@@ -436,6 +458,8 @@ static const struct
 	{"keep_only_best", parse_keep_only_best},
 	{"save_space", parse_save_space},
 	{"holdout_frac", parse_holdout_frac},
+	{"sample_weight", parse_sample_weight},
+	{"groups", parse_groups},
 	{"positive_class", parse_positive_class},
 	{"ignored_columns", parse_ignored_columns},
 	{"verbosity", parse_verbosity},

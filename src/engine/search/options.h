@@ -37,7 +37,8 @@ typedef struct AgOptionEntry
 } AgOptionEntry;
 
 #define AG_MAX_OPTION_ENTRIES 100000
-#define AG_MAX_MODELS 200 /* configurations in hyperparameters */
+#define AG_MAX_MODELS 200                  /* configurations in hyperparameters */
+#define AG_BALANCE_WEIGHT "balance_weight" /* sample_weight that is no column */
 #define AG_MAX_BAG_FOLDS 100
 #define AG_MAX_BAG_SETS 20
 
@@ -100,6 +101,8 @@ typedef struct AgFitOptions
 	bool save_bag_folds;    /* children of a bag that was fitted again are kept */
 	double memory_limit_gb; /* NAN: not given */
 	AgResourcesAsked total; /* num_cpus, num_gpus of the whole fit */
+	char *sample_weight;    /* a column, or AG_BALANCE_WEIGHT; NULL: none */
+	char *groups;           /* a column; NULL: none */
 	char *positive_class;   /* NULL: the rule */
 	char *time_zone;        /* NULL: the session's */
 	int n_ignored;

@@ -88,11 +88,13 @@ static const AgOptionSpec specs[] = {
 	 "Seconds that predicting one row may take"},
 
 	/* roles of the data */
-	{"sample_weight", "text", "a column, or balance_weight", "null", false,
-	 "How much each row counts"},
+	{"sample_weight", "text", "a column, or balance_weight", "null", true,
+	 "How much each row counts in training: a column, which is no feature then; balance_weight: "
+	 "all classes alike"},
 	{"weight_evaluation", "boolean", "true or false", "false", false,
 	 "Weights count in the metric too"},
-	{"groups", "text", "a column", "null", false, "Rows of one group stay in one fold"},
+	{"groups", "text", "a column", "null", true,
+	 "Rows of one value of that column, which is no feature then, are validated together"},
 	{"time_column", "text", "a column", "null", false, "Validate on the latest rows"},
 	{"monotone_constraints", "object", "column: -1, 0 or 1", "{}", false,
 	 "Directions that the prediction must keep"},
