@@ -1,5 +1,5 @@
 /*
- * line.h - a session's end of its line to a trainer: starts the supervisor, sends frames, hands in what comes back.
+ * line.h - a fit's end of its line to a trainer: starts it, sends frames, hands in what comes back.
  *
  * Everything that waits here looks for cancels, the end of the postmaster, the time limit and a lost client, and keeps
  * taking in what the trainer says, so that neither side can block the other for good. When the transaction (or subtransaction)
@@ -34,6 +34,13 @@ typedef struct AgLineParams
  */
 extern AgLine *ag_line_open(const AgLineParams *params);
 
+/*
+ * The same without a supervisor: this process watches over the trainer itself. After an error the caller must end it with
+ * ag_line_kill_direct: it may outlive transactions.
+ */
+extern AgLine *ag_line_open_direct(const AgLineParams *params);
+extern void ag_line_kill_direct(AgLine *line);
+
 /* Sends bytes of the stream (frames, cut anywhere). flush: let the other side see them now. */
 extern void ag_line_send(AgLine *line, const void *bytes, size_t n_bytes, bool flush);
 
@@ -46,7 +53,7 @@ extern void ag_line_tick(AgLine *line);
 /* Waits (at most half a second) for something to come, and takes it in. */
 extern void ag_line_wait(AgLine *line);
 
-/* Ends it: waits up to a second for the supervisor to go. */
+/* Ends it, and waits for that a little. */
 extern void ag_line_close(AgLine *line);
 
 #endif

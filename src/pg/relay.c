@@ -3,7 +3,7 @@
  *
  * Down, pieces of the session's stream go to the socket as they are. Up, the stream is looked at only where a header is due: the
  * two kinds of frames that are for the supervisor are taken out, all else is passed on in the pieces it was read in, a frame of
- * 8 MB too. A message that the queue didn't take whole must be offered again before any other, so there is one at a time.
+ * 8 MB too. A message that a queue didn't take whole must be offered again before any other, so there is one at a time.
  */
 #include "postgres.h"
 
@@ -13,7 +13,6 @@
 #include "lib/stringinfo.h"
 
 #include "engine/base/context.h"
-#include "pg/compat.h"
 #include "pg/relay.h"
 #include "wire/message.h"
 
@@ -219,8 +218,7 @@ ag_relay_up(AgSupervisor *s)
 	s->results_full = false;
 	for (;;)
 	{
-		shm_mq_iovec parts[2];
-		shm_mq_result result;
+		AgRelayResult result;
 
 		if (s->message == NULL && !next_message(s))
 		{
@@ -231,17 +229,13 @@ ag_relay_up(AgSupervisor *s)
 				return;
 			continue;
 		}
-		parts[0].data = (char *) &s->kind;
-		parts[0].len = 1;
-		parts[1].data = (const char *) s->message;
-		parts[1].len = s->n_message;
-		result = ag_shm_mq_sendv(s->results, parts, 2, true, true);
-		if (result == SHM_MQ_WOULD_BLOCK)
+		result = s->session.take(s->session.arg, s->kind, s->message, s->n_message);
+		if (result == AG_RELAY_LATER)
 		{
 			s->results_full = true;
 			return;
 		}
-		if (result == SHM_MQ_DETACHED)
+		if (result == AG_RELAY_GONE)
 		{
 			s->session_gone = true;
 			return;
@@ -256,9 +250,7 @@ ag_relay_up(AgSupervisor *s)
 static bool
 next_down(AgSupervisor *s)
 {
-	void *data;
-	Size n;
-	shm_mq_result result;
+	AgRelayResult result;
 
 	if (s->n_grant > 0)
 	{
@@ -267,14 +259,12 @@ next_down(AgSupervisor *s)
 		s->n_grant = 0;
 		return true;
 	}
-	result = shm_mq_receive(s->rows, &n, &data, true);
-	if (result == SHM_MQ_DETACHED)
+	result = s->session.next_rows(s->session.arg, &s->down, &s->n_down);
+	if (result == AG_RELAY_GONE)
 		s->session_gone = true;
-	if (result != SHM_MQ_SUCCESS)
-		return false;
-	s->down = data;
-	s->n_down = n;
-	return true;
+	if (result != AG_RELAY_DONE)
+		s->n_down = 0;
+	return result == AG_RELAY_DONE;
 }
 
 void

@@ -1,7 +1,8 @@
 /*
- * relay.h - the two directions between a session's queues and the trainer's socket, for the supervisor.
+ * relay.h - the two directions between a fit's session and the trainer's socket.
  *
- * Nothing here waits: each function goes as far as it can, and what stopped it is in the state.
+ * The session is another process at the end of two queues, or this one (a job's worker). Nothing here waits: each
+ * function goes as far as it can, and what stopped it is in the state.
  */
 #ifndef AG_RELAY_H
 #define AG_RELAY_H
@@ -9,7 +10,6 @@
 #include "postgres.h"
 
 #include "nodes/pg_list.h"
-#include "storage/shm_mq.h"
 
 #include "pg/child.h"
 #include "pg/lease.h"
@@ -18,10 +18,27 @@
 
 #define AG_SMALL_FRAME 1024 /* HELLO and NEED fit */
 
+typedef enum AgRelayResult
+{
+	AG_RELAY_DONE,
+	AG_RELAY_LATER, /* nothing there, or no room, at this time */
+	AG_RELAY_GONE   /* the session is no more */
+} AgRelayResult;
+
+/* The session, as the relay sees it. */
+typedef struct AgRelaySession
+{
+	/* The next bytes for the trainer; they must stay until they are asked for again. */
+	AgRelayResult (*next_rows)(void *arg, const uint8 **bytes, Size *n_bytes);
+	/* Takes a message (AgPieceKind) whole. After LATER the same one is offered again. */
+	AgRelayResult (*take)(void *arg, uint8 kind, const uint8 *bytes, Size n_bytes);
+	void *arg;
+} AgRelaySession;
+
 typedef struct AgSupervisor
 {
 	AgSupervisorOrders orders;
-	shm_mq_handle *rows, *results;
+	AgRelaySession session;
 	AgChild child;
 	AgLease lease;
 	/* to the child */

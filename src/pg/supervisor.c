@@ -1,25 +1,17 @@
 /*
  * supervisor.c - see supervisor.h.
  *
- * One loop around one wait set: pieces of rows go from the queue to the child's socket, frames from the socket to
- * the other queue, each as far as it goes without waiting. It computes nothing, so it is always there for SIGTERM, for barriers
- * (CHECK_FOR_INTERRUPTS, else DROP DATABASE of any database would hang) and for the end of either side. It is connected to
- * no database, but it is a full member of the lock manager: without that, its lease would outlive it.
+ * Turns around one wait set: pieces of rows go from the session to the child's socket, frames from the socket to the
+ * session, each as far as it goes without waiting. It computes nothing, so it is always there for SIGTERM, for barriers
+ * (CHECK_FOR_INTERRUPTS, else DROP DATABASE of any database would hang) and for the end of either side.
  */
 #include "postgres.h"
 
 #include <math.h>
-#include <signal.h>
 
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "postmaster/bgworker.h"
-#include "postmaster/interrupt.h"
 #include "storage/ipc.h"
-#include "storage/proc.h"
-#include "storage/shm_mq.h"
-#include "utils/memutils.h"
-#include "utils/resowner.h"
 
 #include "engine/base/context.h"
 #include "pg/child.h"
@@ -239,8 +231,8 @@ wait_timeout(const AgSupervisor *s)
  * Made anew each time: what is waited for changes with every turn, and a wait comes only after all that could be done
  * without waiting was done.
  */
-static void
-wait_for_something(AgSupervisor *s)
+void
+ag_supervisor_wait(AgSupervisor *s, long timeout_ms)
 {
 	WaitEventSet *set = ag_wait_set_create(5);
 	WaitEvent event;
@@ -261,16 +253,23 @@ wait_for_something(AgSupervisor *s)
 		AddWaitEventToSet(set, WL_SOCKET_READABLE, s->child.log, NULL, NULL);
 	if (s->child.pidfd >= 0)
 		AddWaitEventToSet(set, WL_SOCKET_READABLE, s->child.pidfd, NULL, NULL);
-	(void) WaitEventSetWait(set, wait_timeout(s), &event, 1, PG_WAIT_EXTENSION);
+	(void) WaitEventSetWait(set, Min(timeout_ms, wait_timeout(s)), &event, 1, PG_WAIT_EXTENSION);
 	FreeWaitEventSet(set);
 	ResetLatch(MyLatch);
 }
 
-static void
-supervise(AgSupervisor *s)
+/* ---- what supervisor.h and relay.h offer ---- */
+
+void
+ag_supervisor_start(AgSupervisor *s)
 {
+	static bool registered = false;
 	char reason[512], hint[512];
 
+	if (!registered)
+		before_shmem_exit(kill_child, (Datum) 0);
+	registered = true;
+	s->up = palloc(AG_PIECE_BYTES);
 	if (!ag_child_start(&s->child, reason, sizeof reason, hint, sizeof hint))
 	{
 		ag_relay_fail(s, AG_ERR_SYSTEM, reason, hint);
@@ -278,118 +277,26 @@ supervise(AgSupervisor *s)
 		s->eof = true;
 	}
 	child_to_kill = &s->child;
-	for (;;)
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (ShutdownRequestPending)
-			return;
-		ag_relay_down(s);
-		ag_relay_up(s);
-		ag_child_read_log(&s->child);
-		try_lease(s);
-		if (is_over(s))
-			return;
-		if (s->n_grant > 0 || ((s->own != NIL || s->up_at < s->up_end) && !s->results_full))
-			continue;
-		wait_for_something(s);
-	}
 }
 
-/* ---- start ---- */
-
-static bool
-attach(AgSupervisor *s)
+AgSupervisorTurn
+ag_supervisor_turn(AgSupervisor *s)
 {
-	AgSupervisorSegments segments;
-	AgSupervisorOrders *orders;
-	dsm_segment *rows_segment, *results_segment;
-	shm_mq *queue;
-	Size offset = MAXALIGN(sizeof(AgSupervisorOrders));
-
-	memcpy(&segments, MyBgworkerEntry->bgw_extra, sizeof segments);
-	rows_segment = dsm_attach(segments.rows);
-	results_segment = dsm_attach(segments.results);
-	if (rows_segment == NULL || results_segment == NULL)
-		return false; /* the session has given up already */
-
-	queue = dsm_segment_address(results_segment);
-	shm_mq_set_sender(queue, MyProc);
-	s->results = shm_mq_attach(queue, results_segment, NULL);
-	orders = dsm_segment_address(rows_segment);
-	if (orders->magic != AG_SUPERVISOR_MAGIC ||
-		strncmp(orders->build_id, AG_BUILD_ID, sizeof orders->build_id) != 0)
-	{
-		ag_relay_fail(s, AG_ERR_SYSTEM,
-					  "the library ag_pg was replaced after this session loaded it",
-					  "Connect again.");
-		ag_relay_up(s);
-		return false;
-	}
-	s->orders = *orders;
-	queue = (shm_mq *) ((char *) orders + offset);
-	shm_mq_set_receiver(queue, MyProc);
-	s->rows = shm_mq_attach(queue, rows_segment, NULL);
-	return true;
-}
-
-/* An error of our own ends the fit, not just the worker: the session hears what it was. */
-static void
-report_error(AgSupervisor *s, const ErrorData *edata)
-{
-	AgError err;
-	bool is_resources = ERRCODE_TO_CATEGORY(edata->sqlerrcode) == ERRCODE_INSUFFICIENT_RESOURCES;
-
-	ag_error_init(&err);
-	ag_error_set(&err,
-				 edata->sqlerrcode == ERRCODE_QUERY_CANCELED ? AG_ERR_CANCELLED
-				 : is_resources                              ? AG_ERR_RESOURCES
-															 : AG_ERR_SYSTEM,
-				 "%s", edata->message != NULL ? edata->message : "unknown error");
-	if (edata->hint != NULL)
-		ag_error_hint(&err, "%s", edata->hint);
-	ag_relay_error(s, &err);
+	CHECK_FOR_INTERRUPTS();
+	ag_relay_down(s);
 	ag_relay_up(s);
+	ag_child_read_log(&s->child);
+	try_lease(s);
+	if (is_over(s))
+		return AG_TURN_OVER;
+	if (s->n_grant > 0 || ((s->own != NIL || s->up_at < s->up_end) && !s->results_full))
+		return AG_TURN_AGAIN;
+	return AG_TURN_WAIT;
 }
 
 void
-ag_supervisor_main(Datum arg)
+ag_supervisor_end(AgSupervisor *s)
 {
-	AgSupervisor *s;
-	MemoryContext context;
-
-	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
-	BackgroundWorkerUnblockSignals();
-	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
-
-	context = AllocSetContextCreate(TopMemoryContext, "ag_pg supervisor", ALLOCSET_DEFAULT_SIZES);
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = ResourceOwnerCreate(NULL, "ag_pg supervisor");
-	s = palloc0(sizeof(AgSupervisor));
-	s->child.socket = s->child.log = s->child.pidfd = -1;
-	s->up = palloc(AG_PIECE_BYTES);
-	before_shmem_exit(kill_child, (Datum) 0);
-	pgstat_report_activity(STATE_RUNNING,
-						   psprintf("ag_fit of process %d", (int) MyBgworkerEntry->bgw_notify_pid));
-
-	PG_TRY();
-	{
-		if (attach(s))
-			supervise(s);
-	}
-	PG_CATCH();
-	{
-		ErrorData *edata;
-
-		MemoryContextSwitchTo(context);
-		edata = CopyErrorData();
-		EmitErrorReport();
-		FlushErrorState();
-		kill_child(0, (Datum) 0);
-		if (s->results != NULL)
-			report_error(s, edata);
-	}
-	PG_END_TRY();
 	kill_child(0, (Datum) 0);
 	ag_lease_release(&s->lease);
-	proc_exit(0);
 }

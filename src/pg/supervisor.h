@@ -1,5 +1,6 @@
 /*
- * supervisor.h - the background worker between a session and its trainer, and what the two tell each other.
+ * supervisor.h - watching over a trainer; and the background worker that does it for a session, and what those two tell each
+ * other.
  *
  * Two segments of shared memory a fit, each with one of PostgreSQL's own message queues: rows (session to supervisor)
  * and results (back). A message of either is a piece of the stream of frames, of any length up to AG_PIECE_BYTES; of the results
@@ -46,6 +47,24 @@ typedef struct AgSupervisorSegments
 	dsm_handle rows;
 	dsm_handle results;
 } AgSupervisorSegments;
+
+/*
+ * Watching over one trainer, in whichever process does it (one at a time a process): its start, turns that go as far as is possible
+ * without waiting, waits, its end. The caller fills in orders and session of a zeroed AgSupervisor (relay.h) first. An ERROR may
+ * come out of a turn or wait; ag_supervisor_end must follow then, and kills the child and gives back the lease.
+ */
+struct AgSupervisor;
+typedef enum AgSupervisorTurn
+{
+	AG_TURN_WAIT,  /* nothing to do before something happens */
+	AG_TURN_AGAIN, /* more can be done at once */
+	AG_TURN_OVER   /* all is said, and the child is gone */
+} AgSupervisorTurn;
+
+extern void ag_supervisor_start(struct AgSupervisor *s);
+extern AgSupervisorTurn ag_supervisor_turn(struct AgSupervisor *s);
+extern void ag_supervisor_wait(struct AgSupervisor *s, long timeout_ms);
+extern void ag_supervisor_end(struct AgSupervisor *s);
 
 #define AG_SUPERVISOR_FUNCTION "ag_supervisor_main"
 #define AG_SUPERVISOR_TYPE "ag_pg supervisor"
