@@ -315,6 +315,46 @@ CREATE FUNCTION @extschema@.ag_explain(model text, features text, class anycompa
 COMMENT ON FUNCTION @extschema@.ag_explain(text, text, anycompatible) IS
     'what each column makes of the probability of a class (Shapley values): the base value, which is the mean over rows of the training data, where feature is NULL, then one row a column; contributions sum to the probability of a class; the row is a JSON object given as text';
 
+CREATE FUNCTION @extschema@.ag_confusion_matrix(model text, data text)
+    RETURNS TABLE (actual text, predicted text, n bigint)
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE COST 10000 ROWS 10 AS 'MODULE_PATHNAME', 'ag_sql_confusion_matrix';
+COMMENT ON FUNCTION @extschema@.ag_confusion_matrix(text, text) IS
+    'how many rows of each actual class were predicted as which, every pair of classes (only those that occur, when there are over 100 classes); actual is NULL for labels that training never saw; data: a table or query with the label';
+
+CREATE FUNCTION @extschema@.ag_roc_curve(model text, data text, class text DEFAULT NULL)
+    RETURNS TABLE (threshold double precision, fpr double precision, tpr double precision)
+    LANGUAGE c VOLATILE PARALLEL UNSAFE COST 10000 AS 'MODULE_PATHNAME', 'ag_sql_roc_curve';
+COMMENT ON FUNCTION @extschema@.ag_roc_curve(text, text, text) IS
+    'false and true positive rate when rows with a probability of at least threshold are called positive, for each probability that occurs, from Infinity down; class: of more than two, the one to tell from the rest; data: a table or query with the label';
+
+CREATE FUNCTION @extschema@.ag_pr_curve(model text, data text, class text DEFAULT NULL)
+    RETURNS TABLE (threshold double precision, "precision" double precision, recall double precision)
+    LANGUAGE c VOLATILE PARALLEL UNSAFE COST 10000 AS 'MODULE_PATHNAME', 'ag_sql_pr_curve';
+COMMENT ON FUNCTION @extschema@.ag_pr_curve(text, text, text) IS
+    'precision and recall when rows with a probability of at least threshold are called positive, for each probability that occurs, from Infinity down; class: of more than two, the one to tell from the rest; data: a table or query with the label';
+
+CREATE FUNCTION @extschema@.ag_calibration(model text, data text, bins integer DEFAULT 10, class text DEFAULT NULL)
+    RETURNS TABLE (bin integer, low double precision, high double precision, n bigint, mean_predicted double precision,
+        fraction_positive double precision)
+    LANGUAGE c VOLATILE PARALLEL UNSAFE COST 10000 ROWS 10 AS 'MODULE_PATHNAME', 'ag_sql_calibration';
+COMMENT ON FUNCTION @extschema@.ag_calibration(text, text, integer, text) IS
+    'how often the class came true where its probability was from low (included) to high: a calibrated model has fraction_positive near mean_predicted in every bin; class: of more than two, the one to tell from the rest; data: a table or query with the label';
+
+CREATE FUNCTION @extschema@.ag_lift(model text, data text, bins integer DEFAULT 10, class text DEFAULT NULL)
+    RETURNS TABLE (bin integer, n bigint, positives double precision, rate double precision, lift double precision,
+        cumulative_lift double precision, cumulative_gain double precision)
+    LANGUAGE c VOLATILE PARALLEL UNSAFE COST 10000 ROWS 10 AS 'MODULE_PATHNAME', 'ag_sql_lift';
+COMMENT ON FUNCTION @extschema@.ag_lift(text, text, integer, text) IS
+    'rows in bins of equal size, the highest probabilities first: how many are positive, how much more often than in all rows (in the bin, and in all bins so far), and which share of all positives the bins so far hold; rows of equal probability count as evenly mixed; class: of more than two, the one to tell from the rest; data: a table or query with the label';
+
+CREATE FUNCTION @extschema@.ag_threshold_metrics(model text, data text, class text DEFAULT NULL)
+    RETURNS TABLE (threshold double precision, tp bigint, fp bigint, fn bigint, tn bigint, "precision" double precision,
+        recall double precision, specificity double precision, f1 double precision, accuracy double precision,
+        balanced_accuracy double precision, mcc double precision)
+    LANGUAGE c VOLATILE PARALLEL UNSAFE COST 10000 ROWS 101 AS 'MODULE_PATHNAME', 'ag_sql_threshold_metrics';
+COMMENT ON FUNCTION @extschema@.ag_threshold_metrics(text, text, text) IS
+    'what comes of calling a row positive when its probability is above the threshold, for thresholds 0, 0.01, ... 1; NULL where a metric is undefined; class: of more than two, the one to tell from the rest; data: a table or query with the label';
+
 CREATE FUNCTION @extschema@.ag_options()
     RETURNS TABLE (name text, type text, range text, "default" text, supported boolean, help text)
     LANGUAGE c IMMUTABLE PARALLEL SAFE ROWS 50 AS 'MODULE_PATHNAME', 'ag_sql_options';

@@ -8,6 +8,7 @@
 #include "engine/base/context.h"
 #include "engine/data/label.h"
 #include "engine/data/schema.h"
+#include "engine/model/curve.h"
 #include "engine/model/metric.h"
 #include "engine/search/options.h"
 
