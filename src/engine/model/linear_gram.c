@@ -15,8 +15,11 @@
 #define MAX_PRODUCTS 2e11 /* likewise longer ones: it can stop in between, this can't */
 #define MAX_PARTS 16
 #define MAX_PART_DOUBLES (8 << 20) /* of all parts together */
-#define BLOCK_ROWS 64
-#define STRIPE 64 /* columns of a task that adds parts */
+#define MAX_BLOCK_ROWS 64
+#define BLOCK_PRODUCTS                                                                             \
+	(16 << 20) /* of a block: some milliseconds, after which cancel and deadline are looked at */
+#define PRODUCTS_A_SECOND 2e9 /* of one thread, at the least */
+#define STRIPE 64             /* columns of a task that adds parts */
 
 typedef struct Gram
 {
@@ -24,6 +27,7 @@ typedef struct Gram
 	int n_terms; /* numbers with their padding, and columns */
 	int size;    /* n_terms, 1 and the target, rounded up to 8 */
 	int n_parts;
+	int block_rows;
 	double *parts;    /* [n_parts][size][size], of which the upper half counts */
 	double **scratch; /* [threads] two blocks of rows */
 	double *centred;  /* [n_terms][n_terms]: products about the means */
@@ -36,9 +40,14 @@ bool
 ag_linear_gram_fits(const AgLinearProblem *problem)
 {
 	double n_terms = (double) problem->matrix->stride + (double) problem->n_columns;
+	double n_products = (double) problem->n_rows * n_terms * n_terms, seconds_left;
 
-	return problem->link == AG_LINK_IDENTITY && n_terms <= MAX_TERMS &&
-		   (double) problem->n_rows * n_terms * n_terms <= MAX_PRODUCTS;
+	if (problem->link != AG_LINK_IDENTITY || n_terms > MAX_TERMS || n_products > MAX_PRODUCTS)
+		return false;
+	if (problem->ctx->deadline_ns == INT64_MAX)
+		return true;
+	seconds_left = 1e-9 * (double) (problem->ctx->deadline_ns - ag_clock_ns());
+	return n_products / (PRODUCTS_A_SECOND * ag_pool_size(problem->ctx->pool)) < seconds_left;
 }
 
 static int
@@ -91,7 +100,7 @@ sum_parts(void *arg, int64_t begin, int64_t end, int thread)
 	const Gram *gram = arg;
 	AgLinearProblem *problem = gram->problem;
 	size_t size = (size_t) gram->size;
-	double *plain = gram->scratch[thread], *weighted = plain + BLOCK_ROWS * size;
+	double *plain = gram->scratch[thread], *weighted = plain + (size_t) gram->block_rows * size;
 
 	for (int64_t p = begin; p < end; p++)
 	{
@@ -100,9 +109,9 @@ sum_parts(void *arg, int64_t begin, int64_t end, int thread)
 		double *sums = gram->parts + (size_t) p * size * size;
 
 		memset(sums, 0, size * size * sizeof(double));
-		for (; at < behind; at += BLOCK_ROWS)
+		for (; at < behind; at += gram->block_rows)
 		{
-			int n = behind - at < BLOCK_ROWS ? (int) (behind - at) : BLOCK_ROWS;
+			int n = behind - at < gram->block_rows ? (int) (behind - at) : gram->block_rows;
 
 			if (ag_cancelled(problem->ctx) || atomic_load(&problem->late))
 				return;
@@ -268,7 +277,8 @@ get_memory(Gram *gram, int n_threads)
 	AG_TRY(ag_get(ctx, m, sizeof(double), &gram->means));
 	AG_TRY(ag_get_zeroed(ctx, (size_t) n_threads, sizeof(double *), &gram->scratch));
 	for (int t = 0; t < n_threads; t++)
-		AG_TRY(ag_get(ctx, 2 * BLOCK_ROWS, size * sizeof(double), &gram->scratch[t]));
+		AG_TRY(
+			ag_get(ctx, 2 * (size_t) gram->block_rows, size * sizeof(double), &gram->scratch[t]));
 	return AG_OK;
 }
 
@@ -287,6 +297,8 @@ ag_linear_gram_solve(AgLinearProblem *problem, int max_iter, double tolerance, d
 	gram.n_terms = (int) (problem->matrix->stride + problem->n_columns);
 	gram.size = size_of(gram.n_terms);
 	gram.n_parts = ag_linear_gram_parts(problem->n_parts, gram.n_terms);
+	gram.block_rows = BLOCK_PRODUCTS / (gram.size * gram.size);
+	gram.block_rows = gram.block_rows < MAX_BLOCK_ROWS ? gram.block_rows : MAX_BLOCK_ROWS;
 	atomic_store(&problem->late, false);
 	AG_GO(get_memory(&gram, n_threads));
 	ag_pool_run(ctx->pool, gram.n_parts, 1, sum_parts, &gram);

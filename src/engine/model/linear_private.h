@@ -56,7 +56,7 @@ AgStatus ag_linear_sum(void *problem, const double *x, double *value, double *gr
 
 /* Parts of the products of a problem with that many parts and terms (numbers with their padding, and columns). */
 int ag_linear_gram_parts(int n_parts, int64_t n_terms);
-/* True when the squared loss is best minimised through the matrix of the columns' products. */
+/* True when the squared loss is best minimised through the matrix of the columns' products, and there is time for it. */
 bool ag_linear_gram_fits(const AgLinearProblem *problem);
 /*
  * IDENTITY only: the minimum, absolute values included, by Cholesky or coordinate descent. x[n_values] gets it.
