@@ -120,7 +120,7 @@ def compare_knn(arguments, name, x, y, cats, problem, n_classes, parts):
     for part in parts:
         train, test = part == 0, part == 2
         row = []
-        for more in (["category_distance=1"], ["category_distance=0"]):
+        for more in ([], ["category_distance=0"]):
             ours, _, _ = run_ours(arguments, "KNN", x, y, cats, part, problem, n_classes, *more)
             row.append(wrong(problem, y[test], ours))
         raw = np.nan_to_num(x[:, numeric]) if numeric else np.zeros((len(x), 1))
