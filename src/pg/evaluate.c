@@ -14,6 +14,7 @@
 #include "utils/memutils.h"
 
 #include "engine/base/rng.h"
+#include "pg/batch.h"
 #include "pg/catalog.h"
 #include "pg/convert.h"
 #include "pg/errors.h"
@@ -372,20 +373,9 @@ receiver_done(DestReceiver *self)
 static void
 want_columns(Receiver *receiver, AgSource *source)
 {
-	const AgOpenModel *model = receiver->evaluation->model;
 	int label = ag_source_find_column(source, receiver->label_name, "label");
 
-	for (int i = 0; i < model->n_inputs; i++)
-	{
-		char *name;
-
-		if (!model->inputs[i].is_used)
-			continue;
-		name = ag_model_text(model, model->inputs[i].name, strlen(model->inputs[i].name));
-		for (int j = 0; j < source->n_columns; j++)
-			if (strcmp(source->columns[j].name, name) == 0)
-				source->columns[j].wanted = true;
-	}
+	ag_batch_want(receiver->evaluation->model, source);
 	source->columns[label].wanted = true;
 	ag_source_select(source);
 	receiver->label_column = source->columns[label].position;

@@ -153,59 +153,20 @@ ag_sql_predict_class_text(PG_FUNCTION_ARGS)
 
 /* --- ag_predict_proba: all classes --- */
 
-/* The classes' names as jsonb keys, made once a model. */
-static JsonbValue *
-class_keys(AgCall *call)
-{
-	const AgOpenModel *model = call->model;
-	MemoryContext caller;
-	JsonbValue *keys = call->extra;
-
-	if (keys != NULL)
-		return keys;
-	caller = MemoryContextSwitchTo(call->context);
-	keys = palloc0(sizeof(JsonbValue) * model->n_classes);
-	for (int i = 0; i < model->n_classes; i++)
-	{
-		char *name = ag_model_text(model, model->classes[i].name, model->classes[i].n_bytes);
-
-		keys[i].type = jbvString;
-		keys[i].val.string.val = name;
-		keys[i].val.string.len = (int) strlen(name);
-	}
-	MemoryContextSwitchTo(caller);
-	call->extra = keys;
-	return keys;
-}
-
-/* Exactly: float8's own way to numeric keeps 15 digits only. */
-static Numeric
-exact_numeric(double value)
-{
-	return DatumGetNumeric(DirectFunctionCall3(numeric_in,
-											   CStringGetDatum(ag_result_number_text(value)),
-											   ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1)));
-}
-
 static Datum
 predict_proba(FunctionCallInfo fcinfo, AgRowForm form)
 {
 	AgCall *call = predict(fcinfo, form);
-	JsonbParseState *state = NULL;
-	JsonbValue *keys;
 
 	ag_choice_need_classes(call, "Use ag_predict.");
-	keys = class_keys(call);
-	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
-	for (int i = 0; i < call->model->n_classes; i++)
+	if (call->extra == NULL)
 	{
-		JsonbValue value = {.type = jbvNumeric};
+		MemoryContext caller = MemoryContextSwitchTo(call->context);
 
-		value.val.numeric = exact_numeric(call->out[i]);
-		pushJsonbValue(&state, WJB_KEY, &keys[i]);
-		pushJsonbValue(&state, WJB_VALUE, &value);
+		call->extra = ag_result_class_keys(call->model);
+		MemoryContextSwitchTo(caller);
 	}
-	PG_RETURN_JSONB_P(JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL)));
+	PG_RETURN_JSONB_P(ag_result_proba(call->model, call->extra, call->out));
 }
 
 PG_FUNCTION_INFO_V1(ag_sql_predict_proba_record);

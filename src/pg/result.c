@@ -8,7 +8,9 @@
 #include "catalog/pg_type.h"
 #include "common/shortest_dec.h"
 #include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
+#include "utils/numeric.h"
 
 #include "pg/result.h"
 
@@ -63,4 +65,46 @@ ag_result_datum(AgResultType *result, const AgOpenModel *model, const double *ou
 	if (result->is_numeric && !isnan(class->number))
 		return from_number(result, class->number);
 	return from_text(result, ag_model_text(model, class->name, class->n_bytes));
+}
+
+JsonbValue *
+ag_result_class_keys(const AgOpenModel *model)
+{
+	JsonbValue *keys = palloc0(sizeof(JsonbValue) * Max(model->n_classes, 1));
+
+	for (int i = 0; i < model->n_classes; i++)
+	{
+		char *name = ag_model_text(model, model->classes[i].name, model->classes[i].n_bytes);
+
+		keys[i].type = jbvString;
+		keys[i].val.string.val = name;
+		keys[i].val.string.len = (int) strlen(name);
+	}
+	return keys;
+}
+
+/* Exactly: float8's own way to numeric keeps 15 digits only. */
+static Numeric
+exact_numeric(double value)
+{
+	return DatumGetNumeric(DirectFunctionCall3(numeric_in,
+											   CStringGetDatum(ag_result_number_text(value)),
+											   ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1)));
+}
+
+Jsonb *
+ag_result_proba(const AgOpenModel *model, JsonbValue *class_keys, const double *out)
+{
+	JsonbParseState *state = NULL;
+
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	for (int i = 0; i < model->n_classes; i++)
+	{
+		JsonbValue value = {.type = jbvNumeric};
+
+		value.val.numeric = exact_numeric(out[i]);
+		pushJsonbValue(&state, WJB_KEY, &class_keys[i]);
+		pushJsonbValue(&state, WJB_VALUE, &value);
+	}
+	return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL));
 }

@@ -7,6 +7,7 @@
 #include "postgres.h"
 
 #include "fmgr.h"
+#include "utils/jsonb.h"
 
 #include "pg/cache.h"
 
@@ -28,6 +29,12 @@ extern void ag_result_type_init(AgResultType *result, Oid type, MemoryContext co
  * and the like, by the type's own input function, where it is none.
  */
 extern Datum ag_result_datum(AgResultType *result, const AgOpenModel *model, const double *out);
+
+/* The classes' names as keys of an object. */
+extern JsonbValue *ag_result_class_keys(const AgOpenModel *model);
+
+/* {"class": probability, ...} with all the digits that the numbers have. */
+extern Jsonb *ag_result_proba(const AgOpenModel *model, JsonbValue *class_keys, const double *out);
 
 /* Shortest text that reads back as the same number; palloc'd. */
 extern char *ag_result_number_text(double value);
