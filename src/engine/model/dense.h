@@ -1,7 +1,7 @@
 /*
  * dense.h - features as numbers for models that add and multiply: linear models, neighbours, neural nets.
  *
- * A numeric feature becomes one number: median 0-centred, spread 1, skewed ones bent to a normal curve. A category
+ * A numeric feature becomes one number of mean 0 and spread 1, skewed ones after they were bent to a normal curve. A category
  * becomes a slot: the index of the one of its columns that is 1 (one-hot), or none. A numeric feature that was missing
  * in training rows has a slot with one column too, which is 1 where the value is missing.
  *
@@ -15,7 +15,7 @@
  *   unseen level       "other" if some training row is in it, else no column
  *   constant           0, whatever the value
  *
- * All of it is fitted on the training rows alone and depends neither on threads nor on the order of the table.
+ * All of it is fitted on the training rows alone, in their order, and the same at any number of threads.
  */
 #ifndef AG_DENSE_H
 #define AG_DENSE_H
