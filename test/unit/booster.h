@@ -6,6 +6,7 @@
 
 #include "engine/base/rng.h"
 #include "engine/base/threads.h"
+#include "engine/model/cat.h"
 #include "engine/model/gbm.h"
 #include "engine/model/xgb.h"
 #include "unit.h"
@@ -187,6 +188,20 @@ gbm_params(int n_rounds)
 	memset(&params, 0, sizeof params);
 	ag_params_default(ag_gbm_specs, ag_gbm_n_specs, &params);
 	ag_gbm_complete(&params);
+	params.num_boost_round = n_rounds;
+	params.early_stop_rounds = -1;
+	params.seed = 42;
+	return params;
+}
+
+/* Not completed: ag_cat_train does that. */
+static inline AgBoostParams
+cat_params(int n_rounds)
+{
+	AgBoostParams params;
+
+	memset(&params, 0, sizeof params);
+	ag_params_default(ag_cat_specs, ag_cat_n_specs, &params);
 	params.num_boost_round = n_rounds;
 	params.early_stop_rounds = -1;
 	params.seed = 42;

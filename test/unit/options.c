@@ -81,19 +81,20 @@ defaults(AgMem *mem)
 			 isnan(o->holdout_frac) && isnan(o->memory_limit_gb) && o->positive_class == NULL &&
 			 o->time_zone == NULL && o->n_ignored == 0);
 	AG_CHECK(o->total.num_gpus == -1 && o->total.num_cpus == -1);
-	AG_REQUIRE(o->n_models == 8);
+	AG_REQUIRE(o->n_models == 9);
 	AG_CHECK_STR(o->models[0].name, "GBM");
 	AG_CHECK_STR(o->models[1].name, "LR");
 	AG_CHECK_STR(o->models[2].name, "NN_TORCH");
 	AG_CHECK_STR(o->models[3].name, "GBM_2");
-	AG_CHECK_STR(o->models[4].name, "XT");
-	AG_CHECK_STR(o->models[5].name, "RF");
-	AG_CHECK_STR(o->models[6].name, "XGB");
-	AG_CHECK_STR(o->models[7].name, "GBM_3");
+	AG_CHECK_STR(o->models[4].name, "CAT");
+	AG_CHECK_STR(o->models[5].name, "XT");
+	AG_CHECK_STR(o->models[6].name, "RF");
+	AG_CHECK_STR(o->models[7].name, "XGB");
+	AG_CHECK_STR(o->models[8].name, "GBM_3");
 	AG_CHECK(!gbm(o, 0)->extra_trees && gbm(o, 3)->extra_trees);
 	AG_CHECK(gbm(o, 0)->num_boost_round == 10000 && gbm(o, 0)->learning_rate == 0.05);
-	AG_CHECK(gbm(o, 7)->learning_rate == 0.03 && gbm(o, 7)->num_leaves == 128 &&
-			 gbm(o, 7)->feature_fraction == 0.9 && gbm(o, 7)->min_data_in_leaf == 3);
+	AG_CHECK(gbm(o, 8)->learning_rate == 0.03 && gbm(o, 8)->num_leaves == 128 &&
+			 gbm(o, 8)->feature_fraction == 0.9 && gbm(o, 8)->min_data_in_leaf == 3);
 	AG_CHECK(o->models[0].early_stop == -1 && isinf(o->models[0].max_time_limit));
 	AG_CHECK(o->models[0].asked.num_gpus == -1 && o->models[0].asked.num_cpus == -1);
 	AG_CHECK_STR(o->models[3].params_json, "{\"extra_trees\": true}");
@@ -291,9 +292,9 @@ unsupported(AgMem *mem)
 			"problem type \"quantile\" is not supported yet", "");
 	refused(mem, "/eval_metric s quadratic_kappa", AG_ERR_UNSUPPORTED,
 			"metric \"quadratic_kappa\" is not supported yet", "");
-	refused(mem, "/hyperparameters { 1\n/hyperparameters/CAT { 0", AG_ERR_UNSUPPORTED,
-			"model family \"CAT\" is not supported yet",
-			"This release fits GBM, LR, KNN, RF, XT, NN_TORCH, FASTAI, REALMLP, XGB.");
+	refused(mem, "/hyperparameters { 1\n/hyperparameters/EBM { 0", AG_ERR_UNSUPPORTED,
+			"model family \"EBM\" is not supported yet",
+			"This release fits GBM, LR, KNN, RF, XT, NN_TORCH, FASTAI, REALMLP, XGB, CAT.");
 	refused(mem, "/hyperparameters s zeroshot", AG_ERR_UNSUPPORTED,
 			"list of models \"zeroshot\" is not supported yet", "");
 	refused(mem, "/ag_args_fit { 1\n/ag_args_fit/stopping_metric s roc_auc", AG_ERR_UNSUPPORTED,

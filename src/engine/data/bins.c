@@ -223,6 +223,27 @@ ag_bins_set_feature(const AgContext *ctx, AgBins *bins, int f, const AgBinSource
 	return AG_OK;
 }
 
+AgStatus
+ag_bins_copy_feature(const AgContext *ctx, AgBins *bins, int f, const AgBins *from, int g)
+{
+	AgBinFeature *feature = &bins->features[f];
+	const AgBinFeature *source = &from->features[g];
+	size_t n_cuts = source->is_category ? 0 : (size_t) source->n_bins - 1;
+
+	*feature = *source;
+	feature->cuts = feature->centers = NULL;
+	memcpy(bins->columns + f * bins->column_stride, from->columns + g * from->column_stride,
+		   (size_t) bins->n_rows);
+	if (source->is_category)
+		return AG_OK;
+	AG_TRY(ag_get(ctx, n_cuts, sizeof(double), &feature->cuts));
+	AG_TRY(ag_get(ctx, n_cuts + 1, sizeof(double), &feature->centers));
+	if (n_cuts > 0)
+		memcpy(feature->cuts, source->cuts, n_cuts * sizeof(double));
+	memcpy(feature->centers, source->centers, (n_cuts + 1) * sizeof(double));
+	return AG_OK;
+}
+
 /* Rows in blocks of 64: a block of all columns stays in the nearest cache while it is turned. */
 static void
 turn_rows(void *arg, int64_t begin, int64_t end, int thread)

@@ -70,6 +70,8 @@ AgStatus ag_bins_create(const AgContext *ctx, int64_t n_rows, int n_features, Ag
 /* Chooses the cuts of feature f and fills its column. Different features may be set from different threads. */
 AgStatus ag_bins_set_feature(const AgContext *ctx, AgBins *bins, int f, const AgBinSource *source,
 							 const AgBinParams *params);
+/* Takes over feature g of another matrix of as many rows. */
+AgStatus ag_bins_copy_feature(const AgContext *ctx, AgBins *bins, int f, const AgBins *from, int g);
 /* Builds the row-major copy. */
 AgStatus ag_bins_make_rows(const AgContext *ctx, AgBins *bins);
 void ag_bins_free(AgBins *bins);

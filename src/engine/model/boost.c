@@ -8,14 +8,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/maths.h"
 #include "engine/base/rng.h"
 #include "engine/base/threads.h"
+#include "engine/model/bootstrap.h"
 #include "engine/model/early_stop.h"
 #include "engine/model/grow.h"
 #include "engine/model/leaves.h"
 #include "engine/model/objective.h"
 #include "engine/model/route.h"
 #include "engine/model/sample.h"
+#include "engine/model/target_stats.h"
 #include "engine/model/trees_builder.h"
 
 #define AG_PROGRESS_NS INT64_C(1000000000)
@@ -31,7 +34,8 @@ enum
 	AG_KEY_ROUNDING = 1,
 	AG_KEY_GROWTH = 2,
 	AG_KEY_FEATURES = 3,
-	AG_KEY_BAG = 4
+	AG_KEY_BAG = 4,
+	AG_KEY_WEIGHTS = 5
 };
 
 /* The rows that steer early stopping, densely. */
@@ -57,7 +61,8 @@ typedef struct AgBooster
 	AgTreesBuilder trees;
 	AgEarlyStop stop;
 	AgValid valid;
-	AgTrees shape; /* link and outputs, for ag_trees_link */
+	AgBootstrap bootstrap; /* with splits_by_weight */
+	AgTrees shape;         /* link and outputs, for ag_trees_link */
 	int n_out;
 	uint32_t *bag; /* NULL without bagging */
 	uint32_t *out_of_bag;
@@ -123,9 +128,20 @@ growth_of(const AgTrainData *data, const AgBoostParams *params)
 	AgGrowth growth = {.max_leaves = params->num_leaves > 0 ? params->num_leaves : AG_MOST_LEAVES,
 					   .max_depth = params->max_depth > 0 ? params->max_depth : INT_MAX,
 					   .is_depthwise = params->grow_order == AG_GROW_DEPTHWISE,
+					   .is_symmetric = params->grow_order == AG_GROW_SYMMETRIC,
+					   .has_cosine_score = params->has_cosine_score,
 					   .feature_fraction_bylevel = params->feature_fraction_bylevel,
 					   .feature_fraction_bynode = params->feature_fraction_bynode};
 
+	if (growth.is_symmetric) /* of full trees; levels beyond couldn't part so few rows */
+	{
+		int depth = 1;
+
+		while (depth < params->max_depth && (INT64_C(1) << depth) < data->n_train)
+			depth++;
+		growth.max_leaves = 1 << depth;
+		return growth;
+	}
 	if (growth.max_depth < 31 && (INT64_C(1) << growth.max_depth) < most)
 		most = INT64_C(1) << growth.max_depth;
 	if (most < growth.max_leaves)
@@ -206,6 +222,9 @@ create_booster(AgBooster *booster)
 		AG_TRY(ag_get(ctx, (size_t) data->n_train + 1, sizeof(uint32_t), &booster->bag));
 		AG_TRY(ag_get(ctx, (size_t) data->n_train + 1, sizeof(uint32_t), &booster->out_of_bag));
 	}
+	if (booster->params.splits_by_weight)
+		AG_TRY(ag_bootstrap_create(ctx, data, &booster->params, &booster->bootstrap));
+	booster->trees.stats = data->stats;
 	ag_early_stop_init(&booster->stop, data->stop_metric, booster->params.early_stop_rounds,
 					   data->n_train);
 	if (data->n_valid > 0)
@@ -223,6 +242,7 @@ free_booster(AgBooster *booster)
 	ag_leaves_free(ctx, &booster->leaves);
 	ag_route_free(ctx, &booster->route);
 	ag_trees_builder_free(ctx, &booster->trees);
+	ag_bootstrap_free(ctx, &booster->bootstrap);
 	ag_mem_free(ctx->mem, booster->valid.target);
 	ag_mem_free(ctx->mem, booster->valid.class_of);
 	ag_mem_free(ctx->mem, booster->valid.scores);
@@ -329,25 +349,68 @@ draw_bag(AgBooster *booster)
 	}
 }
 
+/*
+ * Noise on the scores of symmetric trees, in quantised units: as large as a row's gradient, less as the model grows
+ * (Prokhorenkova et al. 2018).
+ */
+static double
+noise_of(const AgBooster *booster, const AgQuantum *quantum)
+{
+	const AgBoostParams *params = &booster->params;
+	double n = (double) booster->data->n_train;
+	double left = n * ag_exp(-(booster->round - 1) * params->learning_rate);
+	double size = booster->bootstrap.size_g;
+
+	if (!(params->random_strength > 0.0) || !(quantum->g > 0.0))
+		return 0.0;
+	size = size / quantum->g * sqrt(quantum->h);
+	return params->random_strength * (left / (1.0 + left)) *
+		   (params->has_cosine_score ? size : size * size);
+}
+
+/* The gradients that splits are sought by, quantised, in the grower's first list; *n_rows 0: there is nothing to gain. */
+static AgStatus
+list_rows(AgBooster *booster, int output, const AgGradientRange *range, int64_t *n_rows,
+		  AgQuantum *quantum)
+{
+	const AgContext *ctx = booster->ctx;
+	const AgLoss *loss = &booster->loss;
+	const uint32_t *rows = booster->bag != NULL ? booster->bag : booster->data->train_rows;
+	bool is_equal = loss->objective->has_const_hessian && booster->data->weight == NULL;
+	const AgGradient *gradients = loss->gradients;
+	AgGradientRange drawn = *range;
+
+	*n_rows = booster->bag != NULL ? booster->n_bag : booster->data->n_train;
+	if (booster->params.splits_by_weight)
+	{
+		AG_TRY(ag_bootstrap_draw(ctx, &booster->bootstrap, loss,
+								 tree_key(booster, AG_KEY_WEIGHTS, output), &drawn));
+		gradients = booster->bootstrap.drawn;
+		is_equal = booster->bootstrap.kind == AG_BOOTSTRAP_NO && booster->data->weight == NULL;
+	}
+	if (drawn.max_g > 0.0f && drawn.max_h > 0.0f)
+		return ag_quantise(ctx, gradients, is_equal, &drawn,
+						   tree_key(booster, AG_KEY_ROUNDING, output), rows, *n_rows,
+						   &booster->grower.lists[0], quantum);
+	*n_rows = 0;
+	return AG_OK;
+}
+
 /* Grows the tree of one output and adds it to model and scores. */
 static AgStatus
 boost_output(AgBooster *booster, int output)
 {
 	const AgContext *ctx = booster->ctx;
-	const uint32_t *rows = booster->bag != NULL ? booster->bag : booster->data->train_rows;
-	int64_t n_rows = booster->bag != NULL ? booster->n_bag : booster->data->n_train;
+	int64_t n_rows;
 	AgGradientRange range;
 	AgQuantum quantum = {.g = 1.0, .h = 1.0};
 	AgSplitRules rules;
 
 	AG_TRY(ag_loss_gradients(ctx, &booster->loss, output, &range));
-	if (range.max_g > 0.0f && range.max_h > 0.0f)
-		AG_TRY(ag_quantise(ctx, &booster->loss, &range, tree_key(booster, AG_KEY_ROUNDING, output),
-						   rows, n_rows, &booster->grower.lists[0], &quantum));
-	else
-		n_rows = 0; /* nothing to gain: a single leaf */
+	AG_TRY(list_rows(booster, output, &range, &n_rows, &quantum));
 	draw_features(booster, output);
 	ag_split_rules_init(&rules, &booster->params, &quantum, booster->loss.unit);
+	rules.noise = noise_of(booster, &quantum);
 	AG_TRY(ag_grow_tree(&booster->grower, &rules, &quantum, n_rows,
 						tree_key(booster, AG_KEY_GROWTH, output)));
 	AG_TRY(ag_leaves_compute(ctx, &booster->leaves, &booster->grower, &booster->loss, &range,
@@ -471,7 +534,8 @@ is_exhausted(const AgBooster *booster)
 	const AgBoostParams *params = &booster->params;
 	bool has_draws = has_bagging(params) || params->feature_fraction < 1.0 ||
 					 params->feature_fraction_bylevel < 1.0 ||
-					 params->feature_fraction_bynode < 1.0 || params->extra_trees;
+					 params->feature_fraction_bynode < 1.0 || params->extra_trees ||
+					 params->splits_by_weight;
 
 	return booster->n_idle > (has_draws ? AG_MOST_IDLE_ROUNDS : 0);
 }
@@ -508,6 +572,8 @@ static AgStatus
 finish(AgBooster *booster, AgBoostResult *result)
 {
 	const AgContext *ctx = booster->ctx;
+	const AgTargetStats *stats = booster->data->stats;
+	int n_features = stats != NULL ? stats->n_features : booster->data->bins->n_features;
 	int n_outputs = booster->loss.n_outputs;
 
 	result->best_value = (double) NAN;
@@ -520,8 +586,8 @@ finish(AgBooster *booster, AgBoostResult *result)
 		result->best_value = booster->stop.best_value;
 	}
 	ag_trees_builder_cut(&booster->trees, (size_t) result->best_round * (size_t) n_outputs);
-	AG_TRY(ag_trees_builder_finish(ctx, &booster->trees, booster->data->bins->n_features, n_outputs,
-								   booster->shape.link, booster->loss.base, &result->trees));
+	AG_TRY(ag_trees_builder_finish(ctx, &booster->trees, n_features, n_outputs, booster->shape.link,
+								   booster->loss.base, &result->trees));
 	result->valid_proba = booster->valid.best;
 	booster->valid.best = NULL;
 	return AG_OK;
@@ -541,6 +607,8 @@ ag_boost_train(const AgContext *ctx, const AgTrainData *data, const AgBoostParam
 	booster->params = *params;
 	if (params->min_data_per_group == 0)
 		booster->params.min_data_per_group = ag_boost_group_rows(data->n_train);
+	if (params->splits_by_weight)
+		booster->params.lambda_l2 *= ag_mean_weight(data);
 	booster->next_report_ns = ag_clock_ns() + AG_PROGRESS_NS;
 	AG_GO(create_booster(booster));
 	AG_GO(boost(booster, result));
@@ -573,5 +641,7 @@ ag_boost_memory(const AgTrainData *data, const AgBoostParams *params, int n_thre
 
 	if (has_bagging(params))
 		bytes += 8 * data->n_train;
+	if (params->splits_by_weight)
+		bytes += data->bins->n_rows * (int64_t) sizeof(AgGradient);
 	return bytes + (INT64_C(1) << 20);
 }

@@ -19,7 +19,8 @@
 typedef enum AgGrowOrder
 {
 	AG_GROW_DEPTHWISE = 0, /* level by level */
-	AG_GROW_LOSSGUIDE      /* the greatest gain first */
+	AG_GROW_LOSSGUIDE,     /* the greatest gain first */
+	AG_GROW_SYMMETRIC      /* all leaves of a level by the same split */
 } AgGrowOrder;
 
 /*
@@ -55,7 +56,14 @@ typedef struct AgBoostParams
 	double cat_l2;
 	int max_cat_threshold;
 	int max_cat_to_onehot;
-	int min_data_per_group;    /* 0: ag_boost_group_rows */
+	int min_data_per_group; /* 0: ag_boost_group_rows */
+	int one_hot_max_size;   /* categories of more levels become target statistics */
+	bool splits_by_weight;  /* seek splits by gradients and weights, not by hessians */
+	int score_function;     /* as its family words it */
+	bool has_cosine_score;  /* of symmetric trees */
+	double random_strength; /* of the noise on their scores */
+	int bootstrap;          /* an AgBootstrapKind, with splits_by_weight */
+	double bagging_temperature;
 	double scale_pos_weight;   /* on rows of class 1 of two */
 	double multiclass_hessian; /* factor on p(1-p); 0: classes / (classes - 1) */
 	/* not user parameters */
@@ -77,6 +85,8 @@ typedef struct AgTrainData
 	const uint32_t *valid_rows; /* may be none: then no early stopping */
 	int64_t n_valid;
 	AgMetric stop_metric; /* what early stopping watches */
+	const struct AgTargetStats
+		*stats; /* what the columns of bins are, where they aren't the table's features */
 } AgTrainData;
 
 typedef struct AgBoostResult

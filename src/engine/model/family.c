@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "engine/model/cat.h"
 #include "engine/model/forest.h"
 #include "engine/model/gbm.h"
 #include "engine/model/knn.h"
@@ -32,6 +33,9 @@ static const AgFamily families[AG_FAMILY_LAST] = {
 						   ag_realmlp_specs, &ag_realmlp_n_specs, sizeof(AgNetParams), false},
 	[AG_FAMILY_XGB] = {AG_FAMILY_XGB, "XGB", "gradient-boosted trees, grown level by level",
 					   ag_xgb_specs, &ag_xgb_n_specs, sizeof(AgBoostParams), true},
+	[AG_FAMILY_CAT] = {AG_FAMILY_CAT, "CAT",
+					   "gradient-boosted oblivious trees on target statistics", ag_cat_specs,
+					   &ag_cat_n_specs, sizeof(AgBoostParams), true},
 };
 
 const AgFamily *

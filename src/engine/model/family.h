@@ -19,6 +19,7 @@ typedef enum AgFamilyId
 	AG_FAMILY_FASTAI,
 	AG_FAMILY_REALMLP,
 	AG_FAMILY_XGB,
+	AG_FAMILY_CAT,
 	AG_FAMILY_LAST
 } AgFamilyId;
 

@@ -85,7 +85,7 @@ ag_grower_create(const AgContext *ctx, const AgBins *bins, int64_t n_rows, const
 	AG_TRY(ag_get(ctx, n_features, 1, &grower->is_used));
 	AG_TRY(ag_get(ctx, n_leaves, sizeof(AgGrownNode), &grower->nodes));
 	AG_TRY(ag_get(ctx, n_leaves, sizeof(AgGrownLeaf), &grower->leaves));
-	return AG_OK;
+	return growth->is_symmetric ? ag_symmetric_create(ctx, grower) : AG_OK;
 }
 
 void
@@ -93,6 +93,7 @@ ag_grower_free(const AgContext *ctx, AgGrower *grower)
 {
 	AgMem *mem = ctx->mem;
 
+	ag_symmetric_free(ctx, grower);
 	ag_hist_builder_free(ctx, &grower->hists);
 	for (int l = 0; l < 2; l++)
 	{
@@ -121,7 +122,10 @@ ag_grower_memory(const AgBins *bins, int64_t n_rows, const AgGrowth *growth, int
 	int64_t wide = n_rows > AG_NARROW_ROWS ? 2 : 1;
 	int64_t n_slots = most_slots(growth->max_leaves, n_cells * wide);
 
-	return n_rows * 16 + n_slots * n_cells * wide * 8 + n_threads * n_cells * (1 + wide) * 8 +
+	return (growth->is_symmetric
+				? ag_symmetric_memory(n_cells, bins->n_features, growth->max_leaves)
+				: 0) +
+		   n_rows * 16 + n_slots * n_cells * wide * 8 + n_threads * n_cells * (1 + wide) * 8 +
 		   n_threads * (int64_t) sizeof(AgPartitionScratch) + bins->n_features * 16 +
 		   n_leaves *
 			   (int64_t) (sizeof(AgOpenLeaf) + sizeof(AgGrownNode) + sizeof(AgGrownLeaf) + 24);
@@ -491,6 +495,8 @@ ag_grow_tree(AgGrower *grower, const AgSplitRules *rules, const AgQuantum *quant
 	grower->n_nodes = grower->n_leaves = 0;
 	grower->depth = 0;
 	grower->is_cut_short = false;
+	if (grower->growth.is_symmetric)
+		return ag_grow_symmetric(grower, rules, n_rows, key);
 	grower->n_free_slots = 0;
 	for (int s = grower->n_slots - 1; s >= 0; s--)
 		grower->free_slots[grower->n_free_slots++] = s;

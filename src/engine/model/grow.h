@@ -2,7 +2,7 @@
  * grow.h - growing one tree.
  *
  * Leaf-wise: of all leaves the one with the highest gain is split next, the earlier-made one of equals. Depth-wise:
- * the earliest-made one, which goes level by level. What is kept is exactly that order, whatever was computed
+ * the earliest-made one, which goes level by level. Symmetric: all leaves of a level at once, by one split. What is kept is exactly that order, whatever was computed
  * when. Nodes are numbered in the order of their splits, so a child always lies behind its parent.
  */
 #ifndef AG_GROW_H
@@ -39,6 +39,8 @@ typedef struct AgGrowth
 	int max_leaves;
 	int max_depth;     /* INT_MAX: none */
 	bool is_depthwise; /* the leaf made first is split next, else the one with the highest gain */
+	bool is_symmetric; /* all leaves of a level by the same split; max_leaves is a power of two */
+	bool has_cosine_score; /* of symmetric trees */
 	double feature_fraction_bylevel;
 	double feature_fraction_bynode;
 } AgGrowth;
@@ -55,9 +57,10 @@ typedef struct AgGrower
 	AgHistBuilder hists;
 	AgRowList lists[2]; /* the tree's rows start in lists[0]; each level moves them to the other */
 	AgPartitionScratch *scratch;
-	struct AgOpenLeaf *open; /* [max_leaves] */
-	int *heap;               /* [max_leaves] */
-	int64_t **slots;         /* [n_slots] histograms, made as they are needed */
+	struct AgSymmetric *symmetric; /* NULL: not symmetric */
+	struct AgOpenLeaf *open;       /* [max_leaves] */
+	int *heap;                     /* [max_leaves] */
+	int64_t **slots;               /* [n_slots] histograms, made as they are needed */
 	int64_t slot_cells;
 	int *free_slots;
 	int n_slots, n_free_slots;
@@ -85,5 +88,13 @@ int64_t ag_grower_memory(const AgBins *bins, int64_t n_rows, const AgGrowth *gro
  */
 AgStatus ag_grow_tree(AgGrower *grower, const AgSplitRules *rules, const AgQuantum *quantum,
 					  int64_t n_rows, uint64_t key);
+
+/* ---- shared by grow.c and grow_symmetric.c ---- */
+
+AgStatus ag_symmetric_create(const AgContext *ctx, AgGrower *grower);
+void ag_symmetric_free(const AgContext *ctx, AgGrower *grower);
+int64_t ag_symmetric_memory(int64_t n_cells, int n_features, int max_leaves);
+AgStatus ag_grow_symmetric(AgGrower *grower, const AgSplitRules *rules, int64_t n_rows,
+						   uint64_t key);
 
 #endif

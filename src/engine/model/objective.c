@@ -12,16 +12,7 @@
 #include "engine/base/threads.h"
 
 #define AG_LOSS_CHUNK 8192
-#define AG_WEIGHT_MAX 1e30 /* a heavier row still has gradients that fit a float */
 #define AG_PRIOR_MIN 1e-15 /* a class that no train row has still gets a finite score */
-
-static inline double
-row_weight(const AgTrainData *data, uint32_t row)
-{
-	if (data->weight == NULL)
-		return 1.0;
-	return data->weight[row] < AG_WEIGHT_MAX ? data->weight[row] : AG_WEIGHT_MAX;
-}
 
 /* The sum of weights, or 0 when the weights can't weigh: then the caller counts rows alike. */
 static double
@@ -30,8 +21,16 @@ total_weight(const AgTrainData *data)
 	double sum = 0.0;
 
 	for (int64_t i = 0; i < data->n_train; i++)
-		sum += row_weight(data, data->train_rows[i]);
+		sum += ag_row_weight(data, data->train_rows[i]);
 	return sum > 0.0 && sum <= 1e300 ? sum : 0.0;
+}
+
+double
+ag_mean_weight(const AgTrainData *data)
+{
+	double total = total_weight(data);
+
+	return total > 0.0 ? total / (double) data->n_train : 1.0;
 }
 
 /*
@@ -49,7 +48,7 @@ squared_base(AgLoss *loss, double *base)
 	for (int64_t i = 0; i < data->n_train; i++)
 	{
 		uint32_t row = data->train_rows[i];
-		double weight = total > 0.0 ? row_weight(data, row) : 1.0;
+		double weight = total > 0.0 ? ag_row_weight(data, row) : 1.0;
 
 		seen += weight;
 		if (seen > 0.0)
@@ -84,7 +83,7 @@ squared_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
 	for (int64_t i = begin; i < end; i++)
 	{
 		uint32_t row = data->train_rows[i];
-		double weight = row_weight(data, row);
+		double weight = ag_row_weight(data, row);
 
 		loss->gradients[row].g =
 			(float) ((loss->scores[row] * per_unit - data->target[row] * per_unit) * weight);
@@ -112,7 +111,7 @@ class_sums(const AgTrainData *data, double *sums)
 	for (int64_t i = 0; i < data->n_train; i++)
 	{
 		uint32_t row = data->train_rows[i];
-		double weight = is_weighted ? row_weight(data, row) : 1.0;
+		double weight = is_weighted ? ag_row_weight(data, row) : 1.0;
 
 		sums[data->class_of[row]] += weight;
 		total += weight;
@@ -150,7 +149,7 @@ store_block(const AgLoss *loss, const uint32_t *rows, int n, const double *p, in
 	if (data->weight != NULL || positive != 1.0)
 		for (int i = 0; i < n; i++)
 		{
-			double weight = row_weight(data, rows[i]);
+			double weight = ag_row_weight(data, rows[i]);
 
 			if (data->class_of[rows[i]] == class)
 				weight *= positive;

@@ -65,6 +65,19 @@ typedef struct AgLoss
 	AgCpuLevel level;
 } AgLoss;
 
+#define AG_WEIGHT_MAX 1e30 /* a heavier row still has gradients that fit a float */
+
+static inline double
+ag_row_weight(const AgTrainData *data, uint32_t row)
+{
+	if (data->weight == NULL)
+		return 1.0;
+	return data->weight[row] < AG_WEIGHT_MAX ? data->weight[row] : AG_WEIGHT_MAX;
+}
+
+/* Of the train rows; 1 where they can't be weighed. */
+double ag_mean_weight(const AgTrainData *data);
+
 /* The objective of a problem type; NULL when boosting has none for it. */
 const AgObjective *ag_objective_of(AgProblem problem);
 

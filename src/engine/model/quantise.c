@@ -13,7 +13,8 @@
 typedef struct AgQuantiseTask
 {
 	const AgContext *ctx;
-	const AgLoss *loss;
+	const AgGradient *gradients;
+	AgCpuLevel level;
 	uint64_t key;
 	const uint32_t *rows;
 	AgRowList *list;
@@ -33,7 +34,7 @@ quantise_block(const AgQuantiseTask *task, int64_t at, int n)
 
 	for (int i = 0; i < n; i++)
 	{
-		AgGradient gradient = task->loss->gradients[rows[i]];
+		AgGradient gradient = task->gradients[rows[i]];
 
 		ids[i] = rows[i];
 		g[i] = (double) gradient.g;
@@ -44,7 +45,7 @@ quantise_block(const AgQuantiseTask *task, int64_t at, int n)
 		ids[i] = 0;
 		g[i] = h[i] = 0.0;
 	}
-	ag_round_block(task->loss->level, n, task->key, ids, g, h, task->per_g, task->per_h, packed);
+	ag_round_block(task->level, n, task->key, ids, g, h, task->per_g, task->per_h, packed);
 	memcpy(task->list->ids + at, ids, (size_t) n * sizeof *ids);
 	memcpy(task->list->grads + at, packed, (size_t) n * sizeof *packed);
 }
@@ -88,12 +89,18 @@ quantise_chunk(void *arg, int64_t begin, int64_t end, int thread)
  * The step is max / (32767 - 1), so that the rounding up of the largest value still fits.
  */
 AgStatus
-ag_quantise(const AgContext *ctx, const AgLoss *loss, const AgGradientRange *range, uint64_t key,
-			const uint32_t *rows, int64_t n_rows, AgRowList *list, AgQuantum *quantum)
+ag_quantise(const AgContext *ctx, const AgGradient *gradients, bool has_equal_hessians,
+			const AgGradientRange *range, uint64_t key, const uint32_t *rows, int64_t n_rows,
+			AgRowList *list, AgQuantum *quantum)
 {
-	AgQuantiseTask task = {.ctx = ctx, .loss = loss, .key = key, .rows = rows, .list = list};
+	AgQuantiseTask task = {.ctx = ctx,
+						   .gradients = gradients,
+						   .level = ag_cpu_level(),
+						   .key = key,
+						   .rows = rows,
+						   .list = list,
+						   .is_const_hessian = has_equal_hessians};
 
-	task.is_const_hessian = loss->objective->has_const_hessian && loss->data->weight == NULL;
 	task.per_g = range->max_g > 0.0f ? (AG_QUANTUM_MAX - 1) / (double) range->max_g : 0.0;
 	task.per_h = range->max_h > 0.0f ? (AG_QUANTUM_MAX - 1) / (double) range->max_h : 0.0;
 	atomic_init(&task.min_h, UINT32_MAX);

@@ -42,11 +42,11 @@ typedef struct AgQuantum
 } AgQuantum;
 
 /*
- * Fills list with rows[n_rows] and their quantised gradients out of loss->gradients. n_threads is
- * the pool's size. A hessian above 0 never becomes 0, and equal hessians all become 1.
+ * Fills list with rows[n_rows] and their quantised gradients. A hessian above 0 never becomes 0; where
+ * hessians are known to be equal they all become 1.
  */
-AgStatus ag_quantise(const AgContext *ctx, const AgLoss *loss, const AgGradientRange *range,
-					 uint64_t key, const uint32_t *rows, int64_t n_rows, AgRowList *list,
-					 AgQuantum *quantum);
+AgStatus ag_quantise(const AgContext *ctx, const AgGradient *gradients, bool has_equal_hessians,
+					 const AgGradientRange *range, uint64_t key, const uint32_t *rows,
+					 int64_t n_rows, AgRowList *list, AgQuantum *quantum);
 
 #endif

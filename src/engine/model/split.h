@@ -32,6 +32,7 @@ typedef struct AgSplitRules
 	int max_cat_threshold;
 	int max_cat_to_onehot;
 	int64_t min_rows_per_group;
+	double noise;     /* standard deviation of what is added to scores of symmetric trees */
 	AgCpuLevel level; /* for the scan of eight cuts at a time */
 } AgSplitRules;
 

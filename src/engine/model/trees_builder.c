@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/model/target_stats.h"
+
 /* Makes room for n more items; capacities double. */
 static AgStatus
 reserve(const AgContext *ctx, void **items, size_t item_size, size_t n_used, size_t n,
@@ -56,6 +58,56 @@ fill_set(const AgSplit *split, const AgBinFeature *feature, uint64_t *words)
 	}
 }
 
+/* The column's statistic, when a split's column is one. */
+static const AgStatColumn *
+stat_of(const AgTreesBuilder *builder, const AgSplit *split)
+{
+	const AgStatColumn *column;
+
+	if (builder->stats == NULL)
+		return NULL;
+	column = builder->stats->columns + split->feature;
+	return column->values != NULL ? column : NULL;
+}
+
+static size_t
+set_words_of(const AgTreesBuilder *builder, const AgBins *bins, const AgSplit *split)
+{
+	const AgStatColumn *column = stat_of(builder, split);
+
+	if (column != NULL)
+		return ((size_t) column->n_codes + 63) / 64;
+	return split->is_category ? n_set_words(bins->features + split->feature) : 0;
+}
+
+/* A cut of a statistic is a set of levels. Many trees cut alike: they have the set together. */
+static void
+fill_stat_node(AgTreesBuilder *builder, const AgBinFeature *feature, const AgSplit *split,
+			   size_t n_words, AgTreeNode *node)
+{
+	const AgStatColumn *column = stat_of(builder, split);
+	double cut = split->bin < feature->n_bins ? feature->cuts[split->bin - 1] : (double) INFINITY;
+	int64_t *known = builder->stat_sets + split->feature * AG_STAT_BINS + split->bin - 1;
+	bool unseen_left = column->unseen <= cut;
+	uint64_t *words;
+
+	node->feature = (uint32_t) column->source;
+	node->flags = AG_NODE_CATEGORY | (column->missing <= cut ? AG_NODE_MISSING_LEFT : 0) |
+				  (unseen_left ? AG_NODE_UNSEEN_LEFT : 0);
+	node->n_set = (uint32_t) n_words;
+	if (*known < 0)
+	{
+		*known = (int64_t) builder->n_set_words;
+		words = builder->sets + builder->n_set_words;
+		builder->n_set_words += n_words;
+		memset(words, 0, n_words * sizeof *words);
+		for (size_t code = 0; code < n_words * 64; code++)
+			if (code < (size_t) column->n_codes ? column->values[code] <= cut : unseen_left)
+				words[code >> 6] |= UINT64_C(1) << (code & 63);
+	}
+	node->set = (uint32_t) *known;
+}
+
 static void
 fill_node(AgTreesBuilder *builder, const AgBins *bins, const AgGrownNode *grown, AgTreeNode *node)
 {
@@ -63,9 +115,16 @@ fill_node(AgTreesBuilder *builder, const AgBins *bins, const AgGrownNode *grown,
 	const AgBinFeature *feature = bins->features + split->feature;
 
 	memset(node, 0, sizeof *node);
-	node->feature = (uint32_t) split->feature;
 	node->left = grown->left;
 	node->right = grown->right;
+	if (stat_of(builder, split) != NULL)
+	{
+		fill_stat_node(builder, feature, split, set_words_of(builder, bins, split), node);
+		return;
+	}
+	node->feature =
+		(uint32_t) (builder->stats != NULL ? builder->stats->columns[split->feature].source
+										   : split->feature);
 	node->flags = split->missing_left ? AG_NODE_MISSING_LEFT : 0;
 	if (!split->is_category)
 	{
@@ -80,12 +139,39 @@ fill_node(AgTreesBuilder *builder, const AgBins *bins, const AgGrownNode *grown,
 	builder->n_set_words += node->n_set;
 }
 
+static void
+forget_stat_sets(AgTreesBuilder *builder)
+{
+	int64_t n = builder->stats->bins->n_features * (int64_t) AG_STAT_BINS;
+
+	for (int64_t i = 0; i < n; i++)
+		if (builder->stat_sets[i] >= (int64_t) builder->n_set_words)
+			builder->stat_sets[i] = -1;
+}
+
+static AgStatus
+make_stat_sets(const AgContext *ctx, AgTreesBuilder *builder)
+{
+	if (builder->stats == NULL || builder->stat_sets != NULL)
+		return AG_OK;
+	AG_TRY(ag_get_zeroed(ctx, (size_t) builder->stats->bins->n_features * AG_STAT_BINS,
+						 sizeof(int64_t), &builder->stat_sets));
+	forget_stat_sets(builder);
+	return AG_OK;
+}
+
 AgStatus
 ag_trees_builder_add(const AgContext *ctx, AgTreesBuilder *builder, const AgGrower *grower,
 					 uint32_t output, const double *values)
 {
-	size_t n_nodes = (size_t) grower->n_nodes, n_leaves = (size_t) grower->n_leaves;
+	size_t n_nodes = (size_t) grower->n_nodes, n_leaves = (size_t) grower->n_leaves, n_words = 0;
 	AgTree *tree;
+
+	for (size_t i = 0; i < n_nodes; i++)
+		n_words += set_words_of(builder, grower->bins, &grower->nodes[i].split);
+	if (builder->n_set_words + n_words > UINT32_MAX)
+		return ag_error_set(ctx->error, AG_ERR_RESOURCES, "trees have too many sets of categories");
+	AG_TRY(make_stat_sets(ctx, builder));
 
 	AG_TRY(reserve(ctx, (void **) &builder->trees, sizeof(AgTree), builder->n_trees, 1,
 				   &builder->max_trees));
@@ -93,8 +179,8 @@ ag_trees_builder_add(const AgContext *ctx, AgTreesBuilder *builder, const AgGrow
 				   &builder->max_nodes));
 	AG_TRY(reserve(ctx, (void **) &builder->leaves, sizeof(double), builder->n_leaves, n_leaves,
 				   &builder->max_leaves));
-	AG_TRY(reserve(ctx, (void **) &builder->sets, sizeof(uint64_t), builder->n_set_words,
-				   4 * n_nodes, &builder->max_set_words));
+	AG_TRY(reserve(ctx, (void **) &builder->sets, sizeof(uint64_t), builder->n_set_words, n_words,
+				   &builder->max_set_words));
 	tree = builder->trees + builder->n_trees++;
 	*tree = (AgTree){.first_node = builder->n_nodes,
 					 .first_leaf = builder->n_leaves,
@@ -120,14 +206,14 @@ ag_trees_builder_cut(AgTreesBuilder *builder, size_t n_trees)
 	builder->n_leaves = (size_t) builder->trees[n_trees].first_leaf;
 	builder->n_trees = n_trees;
 	builder->n_set_words = 0;
-	for (size_t i = builder->n_nodes; i > 0; i--)
+	for (size_t i = 0; i < builder->n_nodes; i++)
 	{
-		node = builder->nodes + i - 1;
-		if (node->n_set == 0)
-			continue;
-		builder->n_set_words = (size_t) node->set + node->n_set;
-		break;
+		node = builder->nodes + i;
+		if (node->set + (size_t) node->n_set > builder->n_set_words)
+			builder->n_set_words = node->set + (size_t) node->n_set;
 	}
+	if (builder->stat_sets != NULL)
+		forget_stat_sets(builder);
 }
 
 static const void *
@@ -178,5 +264,6 @@ ag_trees_builder_free(const AgContext *ctx, AgTreesBuilder *builder)
 	ag_mem_free(ctx->mem, builder->nodes);
 	ag_mem_free(ctx->mem, builder->leaves);
 	ag_mem_free(ctx->mem, builder->sets);
+	ag_mem_free(ctx->mem, builder->stat_sets);
 	memset(builder, 0, sizeof *builder);
 }

@@ -8,15 +8,20 @@
 #include "engine/model/grow.h"
 #include "engine/model/trees.h"
 
+struct AgTargetStats;
+
 typedef struct AgTreesBuilder
 {
+	const struct AgTargetStats *stats; /* what columns stand for; NULL: for the table's features */
+	int64_t *
+		stat_sets; /* [columns][AG_STAT_BINS] where a cut's set lies, -1: nowhere yet; NULL: none was needed */
 	AgTree *trees;
 	AgTreeNode *nodes;
 	double *leaves;
 	uint64_t *sets;
 	size_t n_trees, n_nodes, n_leaves, n_set_words;
 	size_t max_trees, max_nodes, max_leaves, max_set_words;
-} AgTreesBuilder; /* starts as all zero */
+} AgTreesBuilder; /* starts as all zero but for stats */
 
 /*
  * Appends the grower's tree: bins become thresholds and sets of codes. values[n_leaves] by leaf

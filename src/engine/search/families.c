@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/base/threads.h"
+#include "engine/model/cat.h"
 #include "engine/model/forest.h"
 #include "engine/model/knn.h"
 #include "engine/model/linear.h"
@@ -18,6 +19,8 @@
 #define TREES_MOST 10000
 /* A leaf and its node, with some of what a growing array has spare. */
 #define LEAF_BYTES 50
+#define MIN_DATA_IN_BIN 3 /* where no parameter says */
+#define CODES_AT_ONCE 512
 #define SAMPLE_ROWS 200000 /* that a column's cuts are drawn from */
 
 /* One training under way. */
@@ -176,6 +179,7 @@ work_store(Work *work, AgImageKind kind, void *fitted)
 
 /* --- boosters */
 
+/* As ag_boost_train wants them; CAT's are completed by its own training. */
 static AgBoostParams
 boost_params(const AgModelConfig *config)
 {
@@ -183,36 +187,50 @@ boost_params(const AgModelConfig *config)
 
 	if (config->family->id == AG_FAMILY_GBM)
 		ag_gbm_complete(&params);
-	else
+	else if (config->family->id == AG_FAMILY_XGB)
 		ag_xgb_complete(&params);
 	return params;
+}
+
+/* What boosting came to, and the model's bytes. */
+static AgStatus
+boost_store(Work *work, const AgBoostParams *params, AgBoostResult *result)
+{
+	AgTrained *trained = work->trained;
+
+	trained->rounds = result->best_round;
+	trained->rounds_run = result->rounds_run;
+	trained->ended_by = result->stopped_by_time                        ? "time"
+						: result->stopped_by_patience                  ? "patience"
+						: result->rounds_run < params->num_boost_round ? "want of splits"
+																	   : "rounds";
+	trained->valid_proba = result->valid_proba;
+	result->valid_proba = NULL;
+	return work_store(work, AG_IMAGE_TREES, result->trees);
+}
+
+static void
+boost_begin(const Work *work, AgBoostParams *params)
+{
+	params->seed = work->seed;
+	params->early_stop_rounds = work->config->early_stop;
+	if (work->max_rounds > 0 && params->num_boost_round > work->max_rounds)
+		params->num_boost_round = work->max_rounds;
 }
 
 static AgStatus
 boost_train(Work *work)
 {
 	AgBoostParams params = boost_params(work->config);
-	AgTrained *trained = work->trained;
 	AgBoostResult result;
 	AgStatus status;
 
 	memset(&result, 0, sizeof result);
-	params.seed = work->seed;
-	params.early_stop_rounds = work->config->early_stop;
-	if (work->max_rounds > 0 && params.num_boost_round > work->max_rounds)
-		params.num_boost_round = work->max_rounds;
+	boost_begin(work, &params);
 	AG_TRY(rows_bin(work, params.max_bin, params.min_data_in_bin));
 	work->data->bins = work->rows->bins;
 	AG_GO(ag_boost_train(work->ctx, work->data, &params, &result));
-	trained->rounds = result.best_round;
-	trained->rounds_run = result.rounds_run;
-	trained->ended_by = result.stopped_by_time                       ? "time"
-						: result.stopped_by_patience                 ? "patience"
-						: result.rounds_run < params.num_boost_round ? "want of splits"
-																	 : "rounds";
-	trained->valid_proba = result.valid_proba;
-	result.valid_proba = NULL;
-	AG_GO(work_store(work, AG_IMAGE_TREES, result.trees));
+	AG_GO(boost_store(work, &params, &result));
 done:
 	ag_boost_result_free(work->ctx, &result);
 	return status;
@@ -240,6 +258,83 @@ boost_memory(const AgModelConfig *config, const AgTrainData *data, int n_threads
 
 	return boost_kept(config, data) + ag_boost_memory(data, &params, n_threads) +
 		   bins->n_features * bins->column_stride + bins->n_rows * bins->row_stride;
+}
+
+/* --- CAT */
+
+static AgStatus
+codes_read(Work *work, int f, uint32_t *codes)
+{
+	int64_t n_rows = work->rows->table->n_rows;
+	uint32_t ids[CODES_AT_ONCE];
+	double values[CODES_AT_ONCE];
+
+	for (int64_t at = 0; at < n_rows; at += CODES_AT_ONCE)
+	{
+		int n = n_rows - at < CODES_AT_ONCE ? (int) (n_rows - at) : CODES_AT_ONCE;
+
+		for (int i = 0; i < n; i++)
+			ids[i] = (uint32_t) (at + i);
+		ag_pipeline_feature(work->rows->pipeline, work->rows->table, f, ids, n, values);
+		for (int i = 0; i < n; i++)
+			codes[at + i] = values[i] >= 0.0 ? (uint32_t) values[i] : UINT32_MAX;
+	}
+	return ag_check_cancel(work->ctx);
+}
+
+/* The levels of categories that have more of them than bins tell apart; of others codes[f] stays NULL. */
+static AgStatus
+codes_get(Work *work, int max_bins, uint32_t **codes)
+{
+	const AgPipeline *pipeline = work->rows->pipeline;
+
+	for (int f = 0; f < pipeline->n_features; f++)
+	{
+		if (pipeline->features[f].kind != AG_FEATURE_CATEGORY ||
+			pipeline->features[f].n_levels <= (uint32_t) max_bins)
+			continue;
+		AG_TRY(ag_get(work->ctx, (size_t) work->rows->table->n_rows, sizeof **codes, &codes[f]));
+		AG_TRY(codes_read(work, f, codes[f]));
+	}
+	return AG_OK;
+}
+
+static AgStatus
+cat_train(Work *work)
+{
+	AgBoostParams params = boost_params(work->config);
+	int n_features = work->rows->pipeline->n_features;
+	uint32_t **codes = NULL;
+	AgBoostResult result;
+	AgStatus status;
+
+	memset(&result, 0, sizeof result);
+	boost_begin(work, &params);
+	AG_GO(ag_get_zeroed(work->ctx, (size_t) n_features, sizeof *codes, &codes));
+	AG_GO(codes_get(work, params.max_bin, codes)); /* before the table's columns are given back */
+	AG_GO(rows_bin(work, params.max_bin + 1, MIN_DATA_IN_BIN));
+	work->data->bins = work->rows->bins;
+	AG_GO(ag_cat_train(work->ctx, work->data, (const uint32_t *const *) codes, &params, &result));
+	AG_GO(boost_store(work, &params, &result));
+done:
+	for (int f = 0; codes != NULL && f < n_features; f++)
+		ag_mem_free(work->ctx->mem, codes[f]);
+	ag_mem_free(work->ctx->mem, codes);
+	ag_boost_result_free(work->ctx, &result);
+	return status;
+}
+
+static int64_t
+cat_memory(const AgModelConfig *config, const AgTrainData *data, int n_threads)
+{
+	const AgBins *bins = data->bins;
+	int64_t n_long = 0;
+
+	for (int f = 0; f < bins->n_features; f++)
+		n_long += bins->features[f].is_category && bins->features[f].has_other;
+	return boost_kept(config, data) + ag_cat_memory(data, config->params, n_threads) +
+		   bins->n_features * bins->column_stride + bins->n_rows * bins->row_stride +
+		   n_long * bins->n_rows * 4;
 }
 
 /* --- LR */
@@ -441,7 +536,7 @@ boost_bins(const void *params, int *max_bin, int *min_data_in_bin)
 	const AgBoostParams *boost = params;
 
 	*max_bin = boost->max_bin;
-	*min_data_in_bin = boost->min_data_in_bin > 0 ? boost->min_data_in_bin : 3;
+	*min_data_in_bin = boost->min_data_in_bin > 0 ? boost->min_data_in_bin : MIN_DATA_IN_BIN;
 }
 
 static void
@@ -464,6 +559,7 @@ typedef struct FamilyWork
 static const FamilyWork works[AG_FAMILY_LAST] = {
 	[AG_FAMILY_GBM] = {boost_train, boost_memory, boost_kept, boost_bins},
 	[AG_FAMILY_XGB] = {boost_train, boost_memory, boost_kept, boost_bins},
+	[AG_FAMILY_CAT] = {cat_train, cat_memory, boost_kept, NULL},
 	[AG_FAMILY_LR] = {linear_train, linear_memory, NULL, NULL},
 	[AG_FAMILY_KNN] = {knn_train, knn_memory, knn_kept, NULL},
 	[AG_FAMILY_RF] = {forest_train, forest_memory, NULL, forest_bins},

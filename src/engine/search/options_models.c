@@ -17,7 +17,6 @@ typedef struct ListFacts
 
 /* Keys that users of AutoGluon know and that aren't in family.h's table. */
 static const char *const unsupported_families[] = {
-	"CAT",
 	"GBM_PREP",
 	"TABM",
 	"TABICL",
@@ -217,6 +216,7 @@ static const DefaultModel default_list[] = {
 	{AG_FAMILY_LR, {{NULL}}, "{}"},
 	{AG_FAMILY_NN_TORCH, {{NULL}}, "{}"},
 	{AG_FAMILY_GBM, {{"extra_trees", "true"}}, "{\"extra_trees\": true}"},
+	{AG_FAMILY_CAT, {{NULL}}, "{}"},
 	{AG_FAMILY_XT, {{NULL}}, "{}"},
 	{AG_FAMILY_RF, {{NULL}}, "{}"},
 	{AG_FAMILY_XGB, {{NULL}}, "{}"},

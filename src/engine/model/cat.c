@@ -1,0 +1,159 @@
+/*
+ * cat.c - the CAT family: CatBoost's names and aliases of parameters, and what it fixes.
+ */
+#include "engine/model/cat.h"
+
+#include <stddef.h>
+
+#include "engine/base/maths.h"
+#include "engine/model/bootstrap.h"
+#include "engine/model/target_stats.h"
+
+#define AT(field) offsetof(AgBoostParams, field)
+#define REAL_MAX 1e300
+#define AUTO_RATE (-1.0) /* how "auto" is stored */
+#define LOSSGUIDE_LEAVES 31
+
+const AgParamSpec ag_cat_specs[] = {
+	{"iterations", "num_boost_round n_estimators num_trees", AG_PARAM_INT, 1, 1000000, 10000, NULL,
+	 "most rounds of boosting", AT(num_boost_round)},
+	{"learning_rate", "eta", AG_PARAM_REAL, 1e-6, 10, 0.05, "auto",
+	 "factor on each tree's values; auto takes it from rows and iterations", AT(learning_rate)},
+	{"depth", "max_depth", AG_PARAM_INT, 1, 16, 6, NULL, "most splits on a path", AT(max_depth)},
+	{"grow_policy", NULL, AG_PARAM_CHOICE, 0, 2, 2, "Depthwise Lossguide SymmetricTree",
+	 "split a level by one split, level by level, or the leaf with the greatest gain first",
+	 AT(grow_order)},
+	{"max_leaves", "num_leaves", AG_PARAM_INT, 0, 65536, 0, NULL,
+	 "most leaves of a tree with Lossguide, 0 for 31", AT(num_leaves)},
+	{"min_data_in_leaf", "min_child_samples", AG_PARAM_INT, 1, 1000000000, 1, NULL,
+	 "fewest rows in a leaf with Depthwise and Lossguide", AT(min_data_in_leaf)},
+	{"l2_leaf_reg", "reg_lambda", AG_PARAM_REAL, 0, REAL_MAX, 3, NULL,
+	 "L2 penalty on leaf values, times the mean weight of rows", AT(lambda_l2)},
+	{"random_strength", NULL, AG_PARAM_REAL, 0, REAL_MAX, 1, NULL,
+	 "noise on the scores of splits of SymmetricTree; it fades as trees are added",
+	 AT(random_strength)},
+	{"bootstrap_type", NULL, AG_PARAM_CHOICE, 0, 4, 0, "auto Bayesian Bernoulli MVS No",
+	 "how rows are weighed for a tree's splits; auto is MVS, but Bayesian for several classes",
+	 AT(bootstrap)},
+	{"bagging_temperature", NULL, AG_PARAM_REAL, 0, 100, 1, NULL,
+	 "spread of the weights that Bayesian draws, 0 for none", AT(bagging_temperature)},
+	{"subsample", NULL, AG_PARAM_REAL, 1e-6, 1, 0.8, NULL,
+	 "share of the rows that Bernoulli and MVS draw", AT(bagging_fraction)},
+	{"rsm", "colsample_bylevel", AG_PARAM_REAL, 1e-6, 1, 1, NULL,
+	 "share of the features that a level may use", AT(feature_fraction_bylevel)},
+	{"border_count", "max_bin", AG_PARAM_INT, 2, 254, 254, NULL,
+	 "most intervals that a number is cut into", AT(max_bin)},
+	{"one_hot_max_size", NULL, AG_PARAM_INT, 1, 254, 2, NULL,
+	 "categories of at most so many levels are split as they are, others by target statistics",
+	 AT(one_hot_max_size)},
+	{"score_function", NULL, AG_PARAM_CHOICE, 0, 1, 1, "L2 Cosine",
+	 "what the splits of SymmetricTree are chosen by", AT(score_function)},
+};
+
+const int ag_cat_n_specs = (int) (sizeof ag_cat_specs / sizeof ag_cat_specs[0]);
+
+/* ln rate = a ln(rows) + b at 1000 iterations; slower or faster by c with the logarithm of other numbers. */
+typedef struct RateRule
+{
+	double a, b, c;
+} RateRule;
+
+/* As CatBoost fits it, with and without validation rows, by regression, two classes, several. */
+static const RateRule rate_rules[3][2] = {
+	{{0.157, -4.062, -0.61}, {0.158, -4.287, -0.813}},
+	{{0.246, -5.127, -0.451}, {0.408, -7.299, -0.928}},
+	{{0.02, -2.364, -0.382}, {0.051, -2.889, -0.845}},
+};
+
+static double
+automatic_rate(const AgTrainData *data, int n_rounds)
+{
+	int problem = data->problem == AG_PROBLEM_REGRESSION ? 0
+				  : data->problem == AG_PROBLEM_BINARY   ? 1
+														 : 2;
+	const RateRule *rule = &rate_rules[problem][data->n_valid > 0 ? 0 : 1];
+	double rate = ag_exp(rule->a * ag_ln((double) data->n_train) + rule->b +
+						 rule->c * (ag_ln((double) n_rounds) - ag_ln(1000.0)));
+
+	return rate < 0.5 ? rate : 0.5;
+}
+
+static void
+complete(const AgTrainData *data, AgBoostParams *params)
+{
+	params->family = "CAT";
+	params->has_cosine_score = params->score_function == 1;
+	params->splits_by_weight = true;
+	params->feature_fraction = params->feature_fraction_bynode = 1.0;
+	params->scale_pos_weight = 1.0;
+	params->min_data_per_group = 1;
+	if (params->learning_rate == AUTO_RATE)
+		params->learning_rate = automatic_rate(data, params->num_boost_round);
+	if (params->grow_order == AG_GROW_LOSSGUIDE && params->num_leaves == 0)
+		params->num_leaves = LOSSGUIDE_LEAVES;
+}
+
+static AgStatus
+check_params(const AgContext *ctx, const AgBoostParams *params)
+{
+	if (params->num_leaves > 0 && params->grow_order != AG_GROW_LOSSGUIDE)
+		return ag_error_set(
+			ctx->error, AG_ERR_OPTION,
+			"parameter \"max_leaves\" of family CAT needs \"grow_policy\" \"Lossguide\"");
+	if (params->min_data_in_leaf > 1 && params->grow_order == AG_GROW_SYMMETRIC)
+		return ag_error_set(ctx->error, AG_ERR_OPTION,
+							"parameter \"min_data_in_leaf\" of family CAT needs \"grow_policy\" "
+							"\"Depthwise\" or \"Lossguide\"");
+	return AG_OK;
+}
+
+AgStatus
+ag_cat_train(const AgContext *ctx, const AgTrainData *data, const uint32_t *const *codes,
+			 const AgBoostParams *params, AgBoostResult *result)
+{
+	AgBoostParams own = *params;
+	AgTrainData shown = *data;
+	AgTargetStats *stats = NULL;
+	bool has_stats = false;
+	AgStatus status;
+
+	AG_TRY(check_params(ctx, params));
+	complete(data, &own);
+	for (int f = 0; f < data->bins->n_features; f++)
+		has_stats =
+			has_stats || ag_stats_replace(data->bins->features + f, params->one_hot_max_size);
+	if (has_stats && data->n_train > 0)
+	{
+		AG_TRY(ag_target_stats_create(ctx, data, codes, params->one_hot_max_size, params->seed,
+									  &stats));
+		shown.bins = stats->bins;
+		shown.stats = stats;
+	}
+	status = ag_boost_train(ctx, &shown, &own, result);
+	ag_target_stats_free(ctx, stats);
+	return status;
+}
+
+int64_t
+ag_cat_memory(const AgTrainData *data, const AgBoostParams *params, int n_threads)
+{
+	int64_t n_columns = 0, n_levels = 0, per = ag_stats_per_feature(data->problem, data->n_classes);
+	int64_t n_rows = data->bins->n_rows, n_histograms;
+	AgBoostParams own = *params;
+
+	complete(data, &own);
+	for (int f = 0; f < data->bins->n_features; f++)
+	{
+		const AgBinFeature *feature = data->bins->features + f;
+
+		n_columns += ag_stats_replace(feature, params->one_hot_max_size) ? per : 0;
+		n_levels += ag_stats_replace(feature, params->one_hot_max_size) ? feature->n_levels : 0;
+	}
+	if (n_columns == 0)
+		return ag_boost_memory(data, &own, n_threads);
+	/* columns and rows of the statistics' matrix, the column in work, levels' tables, wide histograms */
+	n_histograms = ag_boost_leaves(data, &own) + 1 + 2 * n_threads;
+	return ag_boost_memory(data, &own, n_threads) +
+		   (data->bins->n_features + n_columns + 64) * 2 * n_rows + n_rows * 28 +
+		   n_levels * 8 * (2 + per) + n_columns * (AG_STAT_BINS + 1) * (16 * n_histograms + 64);
+}
