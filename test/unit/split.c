@@ -416,7 +416,10 @@ test_growth(int64_t n, int max_leaves, int n_threads, bool has_few_slots)
 	AgSplitRules rules;
 	AgBoostParams params = gbm_params(1);
 	AgGrower grower;
-	AgGrowth growth = {max_leaves, INT_MAX, false, 1.0, 1.0};
+	AgGrowth growth = {.max_leaves = max_leaves,
+					   .max_depth = INT_MAX,
+					   .feature_fraction_bylevel = 1.0,
+					   .feature_fraction_bynode = 1.0};
 	SlowLeaf *leaves = calloc((size_t) max_leaves, sizeof *leaves);
 	int *made = calloc((size_t) max_leaves, sizeof *made);
 	int n_leaves = 1, n_made = 1, n_wrong = 0;

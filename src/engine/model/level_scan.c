@@ -25,7 +25,7 @@ add_sides(int n, const double *left_g, const double *left_h, double sum_g, doubl
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))) static void
+__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))) static void
 add_sides_avx512(int n, const double *left_g, const double *left_h, double sum_g, double sum_h,
 				 double l2, double *nums, double *dens)
 {
