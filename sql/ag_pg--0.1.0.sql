@@ -361,6 +361,63 @@ CREATE FUNCTION @extschema@.ag_threshold_metrics(model text, data text, class te
 COMMENT ON FUNCTION @extschema@.ag_threshold_metrics(text, text, text) IS
     'what comes of calling a row positive when its probability is above the threshold, for thresholds 0, 0.01, ... 1; NULL where a metric is undefined; class: of more than two, the one to tell from the rest; data: a table or query with the label';
 
+CREATE FUNCTION @extschema@.ag_partial_dependence(model text, data text, feature text, points integer DEFAULT 20,
+        class text DEFAULT NULL)
+    RETURNS TABLE (value text, mean double precision, share double precision)
+    LANGUAGE c VOLATILE PARALLEL UNSAFE COST 10000 ROWS 20 AS 'MODULE_PATHNAME', 'ag_sql_partial_dependence';
+COMMENT ON FUNCTION @extschema@.ag_partial_dependence(text, text, text, integer, text) IS
+    'the mean prediction (of classes: the probability of the positive one, or of class) if every row had that value of the column feature, for at most so many of the values that the data has, and the share of rows that have it: numbers and dates ascending at even distances among the rows, texts the commonest first; data: a table or query, of which at most 1000 rows are used';
+
+CREATE FUNCTION @extschema@.ag_drift(model text, data text)
+    RETURNS TABLE (feature text, psi double precision, missing_before double precision, missing_now double precision,
+        unseen double precision)
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE COST 10000 ROWS 20 AS 'MODULE_PATHNAME', 'ag_sql_drift';
+COMMENT ON FUNCTION @extschema@.ag_drift(text, text) IS
+    'how far data is from what the model was trained on, a row for each column that it uses, the farthest first: population stability index (below 0.1 as before, above 0.25 another distribution), shares of NULLs then and now, share of values that training never saw (categories that are new, numbers beyond the range)';
+
+CREATE FUNCTION @extschema@.ag_fit_summary(model text) RETURNS TABLE (item text, value text)
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED ROWS 20 SET search_path = pg_catalog, pg_temp AS $$
+    WITH m AS (SELECT @extschema@.ag_info(model) AS i)
+    SELECT item, value FROM m, LATERAL (VALUES
+        (1, 'model', format('%s, version %s', i ->> 'name', i ->> 'version')),
+        (2, 'problem type', i ->> 'problem_type'),
+        (3, 'label', i ->> 'label'),
+        (4, 'classes', (SELECT string_agg(c, ', ' ORDER BY o) FROM jsonb_array_elements_text(i -> 'classes') WITH ORDINALITY AS e (c, o))),
+        (5, 'rows', i ->> 'rows'),
+        (6, 'rows left out', NULLIF(i ->> 'rows_left_out', '0')),
+        (7, 'columns', (SELECT string_agg(c, ', ' ORDER BY o) FROM jsonb_array_elements_text(i -> 'features') WITH ORDINALITY AS e (c, o))),
+        (8, 'columns left out', (SELECT string_agg(format('%s (%s)', key, e.value), ', ' ORDER BY key) FROM jsonb_each_text(i -> 'left_out') AS e)),
+        (9, 'metric', i ->> 'eval_metric'),
+        (10, 'best model', i ->> 'best_model'),
+        (11, 'validation score', i ->> 'score_val'),
+        (12, 'models', (SELECT string_agg(format('%s %s', l.model, round(l.score_val::numeric, 4)), ', ' ORDER BY o)
+            FROM @extschema@.ag_leaderboard(model) WITH ORDINALITY AS l (model, score_test, score_val, a, b, c, d, e, f, g, h, j, k, n, p, q, o))),
+        (13, 'seconds', i ->> 'fit_time'),
+        (14, 'device', i ->> 'device'),
+        (15, 'warnings', (SELECT string_agg(w, '; ' ORDER BY o) FROM jsonb_array_elements_text(i -> 'warnings') WITH ORDINALITY AS e (w, o)))
+    ) AS s (n, item, value) WHERE value IS NOT NULL ORDER BY n
+$$;
+COMMENT ON FUNCTION @extschema@.ag_fit_summary(text) IS
+    'what a fit came to, in words: one line a row; ag_info and ag_leaderboard have all of it as values';
+
+CREATE FUNCTION @extschema@.ag_prewarm(model text) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'ag_sql_prewarm';
+COMMENT ON FUNCTION @extschema@.ag_prewarm(text) IS
+    'reads a model into this session''s cache, so that its first prediction does not wait for it';
+
+CREATE FUNCTION @extschema@.ag_in_test(key text, fraction double precision) RETURNS boolean
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'ag_sql_in_test_text';
+CREATE FUNCTION @extschema@.ag_in_test(key bigint, fraction double precision) RETURNS boolean
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'ag_sql_in_test_bigint';
+CREATE FUNCTION @extschema@.ag_in_test(key uuid, fraction double precision) RETURNS boolean
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'ag_sql_in_test_uuid';
+COMMENT ON FUNCTION @extschema@.ag_in_test(text, double precision) IS
+    'whether the row of that key belongs to the test rows: about that fraction of all keys, always the same ones; a larger fraction keeps those of a smaller';
+COMMENT ON FUNCTION @extschema@.ag_in_test(bigint, double precision) IS
+    'whether the row of that key belongs to the test rows: about that fraction of all keys, always the same ones; a larger fraction keeps those of a smaller';
+COMMENT ON FUNCTION @extschema@.ag_in_test(uuid, double precision) IS
+    'whether the row of that key belongs to the test rows: about that fraction of all keys, always the same ones; a larger fraction keeps those of a smaller';
+
 CREATE FUNCTION @extschema@.ag_options()
     RETURNS TABLE (name text, type text, range text, "default" text, supported boolean, help text)
     LANGUAGE c IMMUTABLE PARALLEL SAFE ROWS 50 AS 'MODULE_PATHNAME', 'ag_sql_options';

@@ -100,4 +100,27 @@ typedef struct AgExplanation
 AgStatus ag_predictor_explain(const AgContext *ctx, AgPredictor *predictor, const double *features,
 							  int output, int step, AgExplanation *explanation);
 
+/*
+ * How far rows (as ag_predictor_encode gives them) are from those that the predictor was trained on, input by input. The predictor
+ * must outlive it.
+ */
+typedef struct AgDrift AgDrift;
+
+typedef struct AgDriftResult
+{
+	/*
+	 * Population stability index: the sum over bins of (now - before) ln(now / before), shares below 0.0001 taken as that. Bins: the
+	 * training data's deciles, or its 19 commonest categories and the rest; missing values are a bin too. NaN without rows.
+	 */
+	double psi;
+	double missing_before, missing_now; /* shares */
+	double
+		unseen; /* share, of the values there, of categories that training never saw, or of numbers beyond its range */
+} AgDriftResult;
+
+AgStatus ag_drift_create(const AgContext *ctx, const AgPredictor *predictor, AgDrift **drift);
+void ag_drift_free(AgDrift *drift); /* NULL allowed */
+void ag_drift_add(AgDrift *drift, int64_t n_rows, const double *features);
+AgDriftResult ag_drift_result(const AgDrift *drift, int input);
+
 #endif

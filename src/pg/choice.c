@@ -111,3 +111,21 @@ ag_choice_argument(FunctionCallInfo fcinfo, int argument, AgCall *call)
 	}
 	return choice->index;
 }
+
+int
+ag_choice_output(FunctionCallInfo fcinfo, int argument, const char *name, const AgOpenModel *model)
+{
+	if (!PG_ARGISNULL(argument))
+	{
+		if (model->n_classes == 0)
+			ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
+							errmsg("model \"%s\" predicts a number, not a class", name),
+							errhint("Leave the class out.")));
+		return ag_choice_find(model, name, text_to_cstring(PG_GETARG_TEXT_PP(argument)), true);
+	}
+	if (model->n_classes > 2)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("model \"%s\" has %d classes: one must be named", name, model->n_classes)));
+	return model->n_classes == 2 ? 1 : 0;
+}

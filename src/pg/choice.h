@@ -23,4 +23,11 @@ extern int ag_choice_find(const AgOpenModel *model, const char *name, const char
 /* The class that an argument of type anycompatible names; keeps what it found in call->extra. */
 extern int ag_choice_argument(FunctionCallInfo fcinfo, int argument, AgCall *call);
 
+/*
+ * The output that a text argument means: its class, and where it is NULL the number or the positive class. ERROR where a class must be
+ * named, or there is none to name.
+ */
+extern int ag_choice_output(FunctionCallInfo fcinfo, int argument, const char *name,
+							const AgOpenModel *model);
+
 #endif

@@ -55,20 +55,6 @@ evaluate(FunctionCallInfo fcinfo, const Subject *subject)
 						   &subject->model, 1);
 }
 
-/* The class that an argument names, if it isn't NULL. */
-static int
-class_argument(FunctionCallInfo fcinfo, int argument, const Subject *subject)
-{
-	if (!PG_ARGISNULL(argument))
-		return ag_choice_find(subject->model, subject->name,
-							  text_to_cstring(PG_GETARG_TEXT_PP(argument)), true);
-	if (subject->model->n_classes != 2)
-		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-						errmsg("model \"%s\" has %d classes: one must be named", subject->name,
-							   subject->model->n_classes)));
-	return 1;
-}
-
 static int
 bins_argument(FunctionCallInfo fcinfo, int argument)
 {
@@ -120,7 +106,7 @@ begin_curve(FunctionCallInfo fcinfo, AgSrf *srf, int class_at, int bins_at, int 
 	if (bins_at >= 0)
 		*n_bins = bins_argument(fcinfo, bins_at);
 	open_subject(fcinfo, &subject);
-	class = class_argument(fcinfo, class_at, &subject);
+	class = ag_choice_output(fcinfo, class_at, subject.name, subject.model);
 	make_curve(evaluate(fcinfo, &subject), class, curve);
 	return true;
 }
@@ -283,7 +269,7 @@ ag_sql_calibration(PG_FUNCTION_ARGS)
 		return (Datum) 0;
 	n_bins = bins_argument(fcinfo, 2);
 	open_subject(fcinfo, &subject);
-	class = class_argument(fcinfo, 3, &subject);
+	class = ag_choice_output(fcinfo, 3, subject.name, subject.model);
 	evaluation = evaluate(fcinfo, &subject);
 	bins = palloc0(sizeof(Bin) * n_bins);
 	for (int64 i = 0; i < evaluation->n_rows; i++)
