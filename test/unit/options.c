@@ -2,7 +2,7 @@
 #include "unit/unit.h"
 
 #include "engine/model/gbm.h"
-#include "engine/search/options.h"
+#include "engine/search/fit_state.h"
 
 #define MAX_ENTRIES 64
 
@@ -205,7 +205,7 @@ unknown_names(AgMem *mem)
 	refused(mem, "/a~1b~0c 0 5", AG_ERR_OPTION, "unrecognized option \"a/b~c\"",
 			"\"SELECT * FROM ag_options()\" lists the options.");
 	refused(mem, "/presets s medum", AG_ERR_OPTION,
-			"option \"presets\" takes a preset such as \"medium\", not \"medum\"",
+			"option \"presets\" takes a preset such as \"best\", not \"medum\"",
 			"Did you mean \"medium\"?");
 	refused(mem, "/problem_type s multclass", AG_ERR_OPTION,
 			"option \"problem_type\" takes \"binary\", \"multiclass\" or \"regression\", not "
@@ -285,9 +285,10 @@ unsupported(AgMem *mem)
 	const AgOptionSpec *specs;
 	int n, n_unsupported = 0;
 
-	refused(mem, "/presets s best_quality", AG_ERR_UNSUPPORTED,
-			"preset \"best_quality\" is not supported yet",
-			"This release has the preset \"medium\".");
+	refused(mem, "/presets s extreme_quality", AG_ERR_UNSUPPORTED,
+			"preset \"extreme_quality\" is not supported yet",
+			"This release has the presets medium, good, high, best, interpretable and "
+			"optimize_for_deployment.");
 	refused(mem, "/problem_type s quantile", AG_ERR_UNSUPPORTED,
 			"problem type \"quantile\" is not supported yet", "");
 	refused(mem, "/eval_metric s quadratic_kappa", AG_ERR_UNSUPPORTED,
@@ -295,8 +296,8 @@ unsupported(AgMem *mem)
 	refused(mem, "/hyperparameters { 1\n/hyperparameters/EBM { 0", AG_ERR_UNSUPPORTED,
 			"model family \"EBM\" is not supported yet",
 			"This release fits GBM, LR, KNN, RF, XT, NN_TORCH, FASTAI, REALMLP, XGB, CAT.");
-	refused(mem, "/hyperparameters s zeroshot", AG_ERR_UNSUPPORTED,
-			"list of models \"zeroshot\" is not supported yet", "");
+	refused(mem, "/hyperparameters s zeroshot_2023", AG_ERR_UNSUPPORTED,
+			"list of models \"zeroshot_2023\" is not supported yet", "");
 	refused(mem, "/ag_args_fit { 1\n/ag_args_fit/stopping_metric s roc_auc", AG_ERR_UNSUPPORTED,
 			"argument of \"ag_args_fit\" \"stopping_metric\" is not supported yet", "");
 	/* every row of the table that is not offered is refused by its name when it asks for something */
@@ -456,6 +457,89 @@ no_memory(AgMem *mem)
 	}
 }
 
+/* What presets stand for; the later of several, and any option given itself, wins. */
+static void
+presets(AgMem *mem)
+{
+	AgFitOptions *o;
+
+	o = accepted(mem, "/presets s bq");
+	AG_CHECK(o->auto_stack && o->num_bag_folds == -1 && o->time_limit == 3600.0);
+	AG_CHECK(o->refit_full == AG_REFIT_NONE && o->save_bag_folds && o->fit_weighted_ensemble);
+	AG_CHECK(o->n_models > 12);
+	ag_options_free(o);
+	o = accepted(mem, "/presets s good_quality");
+	AG_CHECK(o->auto_stack && o->refit_full == AG_REFIT_ALL && o->set_best_to_refit_full);
+	AG_CHECK(!o->save_bag_folds && o->n_models == 9);
+	ag_options_free(o);
+	/* explicit options win, wherever they stand */
+	o = accepted(mem, "/time_limit 0 20\n/hyperparameters s toy\n/num_bag_folds 0 3\n"
+					  "/presets s high\n/refit_full b false");
+	AG_CHECK(o->time_limit == 20.0 && o->num_bag_folds == 3 && o->n_models == 5);
+	AG_CHECK(o->refit_full == AG_REFIT_NONE && !o->set_best_to_refit_full && o->save_bag_folds);
+	ag_options_free(o);
+	o = accepted(mem, "/presets [ 2\n/presets/0 s best\n/presets/1 s optimize_for_deployment");
+	AG_CHECK(o->auto_stack && o->keep_only_best && o->time_limit == 3600.0);
+	ag_options_free(o);
+	o = accepted(mem, "/presets [ 2\n/presets/0 s best\n/presets/1 s medium");
+	AG_CHECK(!o->auto_stack && isnan(o->time_limit) && o->n_models == 9);
+	ag_options_free(o);
+	o = accepted(mem, "/presets s interpretable\n/num_cpus 0 1");
+	AG_CHECK(!o->fit_weighted_ensemble && o->n_models == 3);
+	AG_CHECK_STR(o->models[2].params_json, "{\"n_estimators\": 1, \"max_depth\": 4, "
+										   "\"bootstrap\": false, \"max_features\": 1.0}");
+	AG_CHECK_STR(o->models[1].params_json, "{\"penalty\": \"L1\", \"C\": 0.1}");
+	ag_options_free(o);
+	/* the sets that no preset has */
+	o = accepted(mem, "/hyperparameters s very_light\n/excluded_model_types [ 1\n"
+					  "/excluded_model_types/0 s XGB");
+	AG_CHECK_EQ(o->n_models, 6);
+	ag_options_free(o);
+	refused(mem, "/presets [ 1\n/presets/0 0 1", AG_ERR_OPTION,
+			"option \"presets.0\" takes a preset such as \"best\", or an array of presets, not 1",
+			"");
+	/* objects have no order: those of most use first, and of each family one before the second */
+	o = accepted(mem, "/hyperparameters { 2\n/hyperparameters/LR { 0\n/hyperparameters/GBM [ 2\n"
+					  "/hyperparameters/GBM/0 { 0\n/hyperparameters/GBM/1 { 0");
+	AG_CHECK_STR(o->models[0].name, "GBM");
+	AG_CHECK_STR(o->models[1].name, "LR");
+	AG_CHECK_STR(o->models[2].name, "GBM_2");
+	ag_options_free(o);
+}
+
+/* Bags, refits, roles: what is taken and what isn't. */
+static void
+bags(AgMem *mem)
+{
+	AgFitOptions *o;
+
+	o = accepted(mem, "/num_bag_folds 0 8\n/num_bag_sets 0 2\n/sample_weight s w\n/groups s g\n"
+					  "/ag_args_ensemble { 1\n/ag_args_ensemble/fold_fitting_strategy s "
+					  "sequential_local");
+	AG_CHECK(o->num_bag_folds == 8 && o->num_bag_sets == 2);
+	AG_CHECK_STR(o->sample_weight, "w");
+	AG_CHECK_STR(o->groups, "g");
+	ag_options_free(o);
+	o = accepted(mem, "/num_bag_folds 0 0\n/auto_stack b true");
+	AG_CHECK_EQ(ag_folds_asked(o, 1000), 0);
+	ag_options_free(o);
+	o = accepted(mem, "/auto_stack b true");
+	AG_CHECK_EQ(ag_folds_asked(o, 1000), 8);
+	ag_options_free(o);
+	refused(mem, "/num_bag_folds 0 1", AG_ERR_OPTION,
+			"option \"num_bag_folds\" takes 0 or an integer from 2 to 100, not 1", "");
+	refused(mem, "/num_bag_sets 0 2\n/num_bag_folds 0 0\n/auto_stack b true", AG_ERR_OPTION,
+			"option \"num_bag_sets\" needs \"num_bag_folds\"",
+			"Set \"num_bag_folds\" to 8, for example, or \"auto_stack\" to true.");
+	refused(mem, "/ag_args_ensemble { 1\n/ag_args_ensemble/save_bag_folds b false", AG_ERR_OPTION,
+			"option \"ag_args_ensemble.save_bag_folds\" needs \"refit_full\"",
+			"Set \"refit_full\" to true.");
+	refused(mem, "/ag_args_ensemble { 1\n/ag_args_ensemble/max_base_models 0 3", AG_ERR_UNSUPPORTED,
+			"argument of \"ag_args_ensemble\" \"max_base_models\" is not supported yet", "");
+	refused(mem, "/sample_weight s auto_weight", AG_ERR_UNSUPPORTED,
+			"sample weight \"auto_weight\" is not supported yet", "");
+}
+
 int
 main(void)
 {
@@ -463,6 +547,8 @@ main(void)
 
 	ag_mem_init(&mem, INT64_MAX);
 	defaults(&mem);
+	presets(&mem);
+	bags(&mem);
 	everything(&mem);
 	nothing_asked(&mem);
 	unknown_names(&mem);

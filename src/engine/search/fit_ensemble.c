@@ -17,7 +17,7 @@ ag_fit_ensemble(AgFit *fit)
 	int64_t began = ag_clock_ns();
 	AgContext ctx = fit->ctx;
 
-	if (fit->n_models < 2 || v->n_scored == 0)
+	if (!fit->options->fit_weighted_ensemble || fit->n_models < 2 || v->n_scored == 0)
 		return AG_OK;
 	predictions = ag_arena_alloc(&fit->arena, (size_t) fit->n_models, sizeof *predictions);
 	weights = ag_arena_alloc(&fit->arena, (size_t) fit->n_models, sizeof *weights);

@@ -8,42 +8,18 @@
 
 #include "engine/base/nearest.h"
 #include "engine/search/options_models.h"
+#include "engine/search/options_presets.h"
 
 typedef struct OptionParser
 {
 	AgFitOptions *out;
 	AgFitArgs args;
 	const AgOptionNode *hyperparameters, *included, *excluded;
+	const char *list;      /* of models, by presets; NULL: the default */
+	bool best_to_refit;    /* set_best_to_refit_full was given itself */
+	bool folds_saved_said; /* likewise ag_args_ensemble.save_bag_folds */
 	AgError *err;
 } OptionParser;
-
-typedef struct Preset
-{
-	const char *name;
-	const char *aliases; /* blank-separated */
-	bool supported;
-} Preset;
-
-static const Preset presets[] = {
-	{"medium", "medium_quality mq medium_quality_faster_train", true},
-	{"good", "good_quality gq good_quality_faster_inference_only_refit good_quality_v082", false},
-	{"high",
-	 "high_quality hq high_quality_fast_inference_only_refit high_quality_v082 high_v150 "
-	 "high_quality_v150",
-	 false},
-	{"best",
-	 "best_quality bq best_v140 best_quality_v140 best_v150 best_quality_v150 best_quality_v082",
-	 false},
-	{"extreme",
-	 "extreme_quality eq extreme_v140 extreme_quality_v140 extreme_v150 extreme_quality_v150 "
-	 "extreme_v160 experimental_quality_v120 experimental_quality_v140",
-	 false},
-	{"noncommercial", "noncommercial_v160", false},
-	{"tabarena", NULL, false},
-	{"interpretable", NULL, false},
-	{"ignore_text", "ignore_text_ngrams", false},
-	{"optimize_for_deployment", NULL, false},
-};
 
 /* Metrics that AutoGluon has and this release hasn't. */
 static const char *const other_metrics[] = {
@@ -96,58 +72,10 @@ parse_name(OptionParser *p, const AgOptionNode *node)
 	return text_copy(p, node, &p->out->name);
 }
 
-/* Is name one of the blank-separated words? */
-static bool
-is_word(const char *words, const char *name)
-{
-	size_t n = strlen(name);
-
-	while (words != NULL && *words != '\0')
-	{
-		size_t word = strcspn(words, " ");
-
-		if (word == n && memcmp(words, name, n) == 0)
-			return true;
-		words += word + (words[word] == ' ');
-	}
-	return false;
-}
-
-/* "medium" is what the defaults are, so there is nothing to set. */
-static AgStatus
-preset_check(OptionParser *p, const AgOptionNode *node)
-{
-	AgNearest nearest;
-
-	if (node->type != AG_JSON_STRING)
-		return ag_option_reject(node, "a preset such as \"medium\", or an array of presets",
-								p->err);
-	ag_nearest_init(&nearest, node->text);
-	for (size_t i = 0; i < sizeof presets / sizeof presets[0]; i++)
-	{
-		if (strcmp(presets[i].name, node->text) != 0 && !is_word(presets[i].aliases, node->text))
-			ag_nearest_offer(&nearest, presets[i].name);
-		else if (presets[i].supported)
-			return AG_OK;
-		else
-		{
-			ag_error_set(p->err, AG_ERR_UNSUPPORTED, "preset \"%s\" is not supported yet",
-						 node->text);
-			ag_error_hint(p->err, "This release has the preset \"medium\".");
-			return AG_ERR_UNSUPPORTED;
-		}
-	}
-	ag_option_reject(node, "a preset such as \"medium\"", p->err);
-	return hint_nearest(p, &nearest);
-}
-
+/* Looked at before all others, which win over them. */
 static AgStatus
 parse_presets(OptionParser *p, const AgOptionNode *node)
 {
-	if (node->type != AG_JSON_ARRAY)
-		return preset_check(p, node);
-	for (const AgOptionNode *item = node->first; item != NULL; item = item->next)
-		AG_TRY(preset_check(p, item));
 	return AG_OK;
 }
 
@@ -351,7 +279,14 @@ parse_refit_full(OptionParser *p, const AgOptionNode *node)
 static AgStatus
 parse_set_best_to_refit_full(OptionParser *p, const AgOptionNode *node)
 {
+	p->best_to_refit = true;
 	return bool_parse(p, node, &p->out->set_best_to_refit_full);
+}
+
+static AgStatus
+parse_fit_weighted_ensemble(OptionParser *p, const AgOptionNode *node)
+{
+	return bool_parse(p, node, &p->out->fit_weighted_ensemble);
 }
 
 static AgStatus
@@ -372,6 +307,7 @@ parse_save_space(OptionParser *p, const AgOptionNode *node)
 static AgStatus
 parse_ag_args_ensemble(OptionParser *p, const AgOptionNode *node)
 {
+	p->folds_saved_said = ag_option_child(node, "save_bag_folds") != NULL;
 	return ag_ensemble_args_parse(node, p->out, p->err);
 }
 
@@ -456,6 +392,7 @@ static const struct
 	{"refit_full", parse_refit_full},
 	{"set_best_to_refit_full", parse_set_best_to_refit_full},
 	{"keep_only_best", parse_keep_only_best},
+	{"fit_weighted_ensemble", parse_fit_weighted_ensemble},
 	{"save_space", parse_save_space},
 	{"holdout_frac", parse_holdout_frac},
 	{"sample_weight", parse_sample_weight},
@@ -548,6 +485,10 @@ refit_check(OptionParser *p)
 
 	if (out->keep_only_best && out->refit_full == AG_REFIT_ALL)
 		out->refit_full = AG_REFIT_BEST; /* of the others nothing would be kept */
+	if (out->refit_full == AG_REFIT_NONE && !p->best_to_refit)
+		out->set_best_to_refit_full = false; /* a preset's */
+	if (out->refit_full == AG_REFIT_NONE && !p->folds_saved_said)
+		out->save_bag_folds = true;
 	if (out->refit_full != AG_REFIT_NONE || (!out->set_best_to_refit_full && out->save_bag_folds))
 		return AG_OK;
 	ag_error_set(p->err, AG_ERR_OPTION, "option \"%s\" needs \"refit_full\"",
@@ -595,18 +536,21 @@ ag_options_parse(AgMem *mem, const AgOptionEntry *entries, int n_entries, AgFitO
 	p.out->num_bag_folds = -1;
 	p.out->num_bag_sets = 1;
 	p.out->save_bag_folds = true;
+	p.out->fit_weighted_ensemble = true;
 	p.out->total.num_gpus = -1.0;
 	p.out->total.num_cpus = -1;
 	p.out->verbosity = 2;
 	ag_fit_args_default(&p.args);
 
 	AG_GO(ag_option_tree_build(&scratch, entries, n_entries, &root, err));
+	if (ag_option_child(root, "presets") != NULL)
+		AG_GO(ag_presets_parse(ag_option_child(root, "presets"), p.out, &p.list, err));
 	for (const AgOptionNode *node = root->first; node != NULL; node = node->next)
 		AG_GO(option_parse(&p, node));
 	AG_GO(metric_check(&p));
 	AG_GO(bagging_check(&p));
 	AG_GO(refit_check(&p));
-	AG_GO(ag_models_parse(p.hyperparameters, p.included, p.excluded, &p.args, p.out, err));
+	AG_GO(ag_models_parse(p.hyperparameters, p.list, p.included, p.excluded, &p.args, p.out, err));
 	*options = p.out;
 done:
 	ag_arena_free(&scratch);

@@ -70,7 +70,7 @@ typedef enum AgRefit
 	AG_REFIT_ALL
 } AgRefit;
 
-/* One configuration to fit, in the order given. */
+/* One configuration to fit. */
 typedef struct AgModelConfig
 {
 	const AgFamily *family;
@@ -98,6 +98,7 @@ typedef struct AgFitOptions
 	AgRefit refit_full;
 	bool set_best_to_refit_full;
 	bool keep_only_best;
+	bool fit_weighted_ensemble;
 	bool save_bag_folds;    /* children of a bag that was fitted again are kept */
 	double memory_limit_gb; /* NAN: not given */
 	AgResourcesAsked total; /* num_cpus, num_gpus of the whole fit */
@@ -108,7 +109,7 @@ typedef struct AgFitOptions
 	int n_ignored;
 	char **ignored_columns;
 	int n_models;
-	AgModelConfig *models; /* never empty */
+	AgModelConfig *models; /* in the order in which they are fitted; never empty */
 	AgArena arena;
 } AgFitOptions;
 

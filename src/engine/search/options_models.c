@@ -8,12 +8,8 @@
 #include <string.h>
 
 #include "engine/base/nearest.h"
-
-typedef struct ListFacts
-{
-	const char *key;
-	bool supported;
-} ListFacts;
+#include "engine/search/json.h"
+#include "engine/search/options_lists.h"
 
 /* Keys that users of AutoGluon know and that aren't in family.h's table. */
 static const char *const unsupported_families[] = {
@@ -45,24 +41,6 @@ static const char *const unsupported_families[] = {
 };
 
 #define N_UNSUPPORTED (sizeof unsupported_families / sizeof unsupported_families[0])
-
-/* Lists of models by name. */
-static const ListFacts lists[] = {
-	{"default", true},
-	{"light", false},
-	{"very_light", false},
-	{"toy", false},
-	{"interpretable", false},
-	{"multimodal", false},
-	{"experimental", false},
-	{"zeroshot", false},
-	{"zeroshot_2023", false},
-	{"zeroshot_2025_tabfm", false},
-	{"zeroshot_2025_12_18_gpu", false},
-	{"zeroshot_2025_12_18_cpu", false},
-	{"commercial_2026_08_05", false},
-	{"noncommercial_2026_08_05", false},
-};
 
 /* A short list of numbers as JSON text; false when it is anything else. */
 static bool
@@ -199,61 +177,70 @@ model_add(AgFitOptions *options, const AgFamily *family, const AgOptionNode *nod
 	return entry_parse(node, common, model, err);
 }
 
-/* A configuration of the default list: parameters as JSON text, NULL-ended. */
-typedef struct DefaultModel
-{
-	AgFamilyId family;
-	const char *params[5][2];
-	const char *json;
-} DefaultModel;
-
-/*
- * In the order in which they are fitted: the one that a short time limit leaves comes first. The boosters are
- * AutoGluon's: plain, extremely randomised and large.
- */
-static const DefaultModel default_list[] = {
-	{AG_FAMILY_GBM, {{NULL}}, "{}"},
-	{AG_FAMILY_LR, {{NULL}}, "{}"},
-	{AG_FAMILY_NN_TORCH, {{NULL}}, "{}"},
-	{AG_FAMILY_GBM, {{"extra_trees", "true"}}, "{\"extra_trees\": true}"},
-	{AG_FAMILY_CAT, {{NULL}}, "{}"},
-	{AG_FAMILY_XT, {{NULL}}, "{}"},
-	{AG_FAMILY_RF, {{NULL}}, "{}"},
-	{AG_FAMILY_XGB, {{NULL}}, "{}"},
-	{AG_FAMILY_GBM,
-	 {{"learning_rate", "0.03"},
-	  {"num_leaves", "128"},
-	  {"feature_fraction", "0.9"},
-	  {"min_data_in_leaf", "3"}},
-	 "{\"learning_rate\": 0.03, \"num_leaves\": 128, \"feature_fraction\": 0.9, "
-	 "\"min_data_in_leaf\": 3}"},
-};
-
 static AgStatus family_wanted(const AgOptionNode *included, const AgOptionNode *excluded,
 							  const char *key, bool *wanted, AgError *err);
 
+/* One "name=value" of a list. */
 static AgStatus
-default_models(const AgOptionNode *included, const AgOptionNode *excluded, AgFitOptions *options,
-			   const AgFitArgs *common, AgError *err)
+list_param(const char *word, size_t n, AgModelConfig *model, AgWriter *json, bool *first,
+		   AgError *err)
 {
-	for (size_t i = 0; i < sizeof default_list / sizeof default_list[0]; i++)
+	char text[128];
+	char *value;
+	bool is_word;
+
+	snprintf(text, sizeof text, "%.*s", (int) n, word);
+	value = strchr(text, '=');
+	*value++ = '\0';
+	is_word = strchr("0123456789.-", *value) == NULL && strcmp(value, "true") != 0 &&
+			  strcmp(value, "false") != 0;
+	ag_json_key(json, first, text);
+	if (is_word)
+		ag_json_string(json, value, strlen(value));
+	else
+		ag_json_raw(json, value);
+	return ag_param_set(model->family->specs, *model->family->n_specs, model->family->key, text,
+						value, is_word, model->params, err);
+}
+
+static AgStatus
+list_model(const AgListModel *entry, AgFitOptions *options, const AgFitArgs *common, AgError *err)
+{
+	AgModelConfig *model = &options->models[options->n_models];
+	AgWriter json;
+	bool first = true;
+	AgStatus status;
+
+	AG_TRY(model_add(options, ag_family(entry->family), NULL, common, err));
+	ag_writer_init(&json, options->arena.mem);
+	ag_json_raw(&json, "{");
+	for (const char *word = entry->params; *word != '\0'; word += *word == ' ')
 	{
-		const DefaultModel *entry = &default_list[i];
-		const AgFamily *family = ag_family(entry->family);
-		AgModelConfig *model;
+		size_t n = strcspn(word, " ");
+
+		AG_GO(list_param(word, n, model, &json, &first, err));
+		word += n;
+	}
+	ag_json_raw(&json, "}");
+	model->params_json = ag_json_take(&json, &options->arena);
+	return model->params_json == NULL ? ag_mem_error(options->arena.mem, 0, err) : AG_OK;
+done:
+	ag_writer_free(&json);
+	return status;
+}
+
+static AgStatus
+list_models(const AgModelList *list, const AgOptionNode *included, const AgOptionNode *excluded,
+			AgFitOptions *options, const AgFitArgs *common, AgError *err)
+{
+	for (int i = 0; i < list->n_models; i++)
+	{
 		bool wanted;
 
-		AG_TRY(family_wanted(included, excluded, family->key, &wanted, err));
-		if (!wanted)
-			continue;
-		AG_TRY(model_add(options, family, NULL, common, err));
-		model = &options->models[options->n_models - 1];
-		for (int p = 0; p < 5 && entry->params[p][0] != NULL; p++)
-			AG_TRY(ag_param_set(family->specs, *family->n_specs, family->key, entry->params[p][0],
-								entry->params[p][1], false, model->params, err));
-		model->params_json = ag_arena_strndup(&options->arena, entry->json, strlen(entry->json));
-		if (model->params_json == NULL)
-			return ag_mem_error(options->arena.mem, strlen(entry->json), err);
+		AG_TRY(family_wanted(included, excluded, ag_family(list->models[i].family)->key, &wanted,
+							 err));
+		if (wanted)
+			AG_TRY(list_model(&list->models[i], options, common, err));
 	}
 	return AG_OK;
 }
@@ -390,24 +377,64 @@ families_parse(const AgOptionNode *node, const AgOptionNode *included, const AgO
 }
 
 static AgStatus
-list_check(const AgOptionNode *node, AgError *err)
+list_find(const AgOptionNode *node, const AgModelList **list, AgError *err)
 {
 	AgNearest nearest;
+	const AgModelList *lists;
+	int n;
 
+	*list = ag_model_list(node->text);
+	if (*list != NULL && (*list)->models != NULL)
+		return AG_OK;
+	if (*list != NULL)
+		return ag_option_unsupported("list of models", node->text, err);
 	ag_nearest_init(&nearest, node->text);
-	for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
-	{
-		if (strcmp(lists[i].key, node->text) != 0)
-			ag_nearest_offer(&nearest, lists[i].key);
-		else if (lists[i].supported)
-			return AG_OK;
-		else
-			return ag_option_unsupported("list of models", lists[i].key, err);
-	}
+	lists = ag_model_lists(&n);
+	for (int i = 0; i < n; i++)
+		ag_nearest_offer(&nearest, lists[i].name);
 	ag_option_reject(node, "\"default\" or an object of model families", err);
 	if (ag_nearest_name(&nearest) != NULL)
 		ag_error_hint(err, "Did you mean \"%s\"?", ag_nearest_name(&nearest));
 	return AG_ERR_OPTION;
+}
+
+/* Whom a short time limit should leave first. */
+static int
+family_rank(AgFamilyId family)
+{
+	static const int ranks[AG_FAMILY_LAST] = {
+		[AG_FAMILY_GBM] = 1,      [AG_FAMILY_LR] = 2,     [AG_FAMILY_CAT] = 3,
+		[AG_FAMILY_NN_TORCH] = 4, [AG_FAMILY_XT] = 5,     [AG_FAMILY_RF] = 6,
+		[AG_FAMILY_XGB] = 7,      [AG_FAMILY_FASTAI] = 8, [AG_FAMILY_REALMLP] = 9,
+		[AG_FAMILY_KNN] = 10,
+	};
+
+	return ranks[family];
+}
+
+/*
+ * jsonb doesn't keep the order of an object's members, so it says nothing: the first of each family by rank, then the second
+ * of each, and so on.
+ */
+static void
+models_order(AgFitOptions *options)
+{
+	int place[AG_MAX_MODELS], n_of[AG_FAMILY_LAST] = {0};
+	AgModelConfig *models = options->models;
+
+	for (int i = 0; i < options->n_models; i++)
+		place[i] = n_of[models[i].family->id]++ * 100 + family_rank(models[i].family->id);
+	for (int i = 1; i < options->n_models; i++)
+		for (int k = i; k > 0 && place[k] < place[k - 1]; k--)
+		{
+			AgModelConfig model = models[k];
+			int at = place[k];
+
+			models[k] = models[k - 1];
+			models[k - 1] = model;
+			place[k] = place[k - 1];
+			place[k - 1] = at;
+		}
 }
 
 /* A model can't have more than the whole fit: said here, where both numbers are known. */
@@ -445,11 +472,12 @@ resources_merge(AgFitOptions *options, AgError *err)
 }
 
 AgStatus
-ag_models_parse(const AgOptionNode *hyperparameters, const AgOptionNode *included,
-				const AgOptionNode *excluded, const AgFitArgs *args, AgFitOptions *options,
-				AgError *err)
+ag_models_parse(const AgOptionNode *hyperparameters, const char *list_name,
+				const AgOptionNode *included, const AgOptionNode *excluded, const AgFitArgs *args,
+				AgFitOptions *options, AgError *err)
 {
 	const AgOptionNode *node = hyperparameters;
+	const AgModelList *list = ag_model_list(list_name != NULL ? list_name : "default");
 	bool wanted;
 
 	/* Checked even when no family asks: a misspelt name must not pass. */
@@ -460,11 +488,14 @@ ag_models_parse(const AgOptionNode *hyperparameters, const AgOptionNode *include
 	if (node == NULL || node->type == AG_JSON_NULL || node->type == AG_JSON_STRING)
 	{
 		if (node != NULL && node->type == AG_JSON_STRING)
-			AG_TRY(list_check(node, err));
-		AG_TRY(default_models(included, excluded, options, args, err));
+			AG_TRY(list_find(node, &list, err));
+		AG_TRY(list_models(list, included, excluded, options, args, err));
 	}
 	else if (node->type == AG_JSON_OBJECT)
+	{
 		AG_TRY(families_parse(node, included, excluded, args, options, err));
+		models_order(options);
+	}
 	else
 		return ag_option_reject(node, "\"default\" or an object of model families", err);
 	if (options->n_models == 0)

@@ -30,11 +30,11 @@ AgStatus ag_option_num_gpus(const AgOptionNode *node, double *num_gpus, AgError 
 AgStatus ag_option_num_cpus(const AgOptionNode *node, int *num_cpus, AgError *err);
 
 /*
- * Fills options->models from the node of "hyperparameters" (NULL: the default list) and checks each model's resources
+ * Fills options->models from the node of "hyperparameters" (NULL: the list of that name, or the default one) and checks each model's resources
  * against options->total. included and excluded: nodes of included_model_types and excluded_model_types, or NULL.
  */
-AgStatus ag_models_parse(const AgOptionNode *hyperparameters, const AgOptionNode *included,
-						 const AgOptionNode *excluded, const AgFitArgs *args, AgFitOptions *options,
-						 AgError *err);
+AgStatus ag_models_parse(const AgOptionNode *hyperparameters, const char *list,
+						 const AgOptionNode *included, const AgOptionNode *excluded,
+						 const AgFitArgs *args, AgFitOptions *options, AgError *err);
 
 #endif

@@ -18,8 +18,9 @@ static const AgOptionSpec specs[] = {
 	/* what and how long */
 	{"name", "text", "1 to 63 bytes, no @ or /", "null", true,
 	 "Name of the predictor; null: <table>_<label> in lower case, required when data is a query"},
-	{"presets", "text or array of text", "medium (medium_quality, mq)", "\"medium\"", true,
-	 "Bundles of options; explicit options win over them"},
+	{"presets", "text or array of text",
+	 "medium, good, high, best, interpretable, optimize_for_deployment, and AutoGluon's aliases",
+	 "\"medium\"", true, "Bundles of options; explicit options win over them"},
 	{"time_limit", "number", "greater than 0", "null", true,
 	 "Seconds the whole call may take; null: the setting ag_pg.default_time_limit"},
 	{"problem_type", "text", "binary, multiclass, regression", "null", true,
@@ -28,9 +29,13 @@ static const AgOptionSpec specs[] = {
 	 "What is optimised; null: accuracy for classes, root_mean_squared_error for numbers"},
 
 	/* models */
-	{"hyperparameters", "text or object", "default, or model families with their parameters",
+	{"hyperparameters", "text or object",
+	 "default, light, very_light, toy, zeroshot, interpretable, or model families with their "
+	 "parameters",
 	 "\"default\"", true,
 	 "Models to fit: {\"GBM\": {parameters} or [{...}, {...}], \"AG_ARGS_FIT\": {...}}"},
+	{"fit_weighted_ensemble", "boolean", "true or false", "true", true,
+	 "Combine the models to a weighted mean"},
 	{"ag_args_fit", "object", "num_gpus, num_cpus, max_time_limit, early_stop, use_fp16", "{}",
 	 true, "Arguments of every model's fit; a model's own ag_args_fit wins over it"},
 	{"ag_args_ensemble", "object", "fold_fitting_strategy, num_folds_parallel, save_bag_folds",

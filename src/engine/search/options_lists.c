@@ -1,0 +1,130 @@
+/*
+ * options_lists.c - lists of models by name: what "hyperparameters": "default" stands for.
+ */
+#include "engine/search/options_lists.h"
+
+#include <string.h>
+
+/*
+ * Each list stands in the order in which it is fitted: what a short time limit leaves comes first.
+ *
+ * default: the boosters are AutoGluon's, plain, extremely randomised and large.
+ */
+static const AgListModel default_list[] = {
+	{AG_FAMILY_GBM, ""},
+	{AG_FAMILY_LR, ""},
+	{AG_FAMILY_NN_TORCH, ""},
+	{AG_FAMILY_GBM, "extra_trees=true"},
+	{AG_FAMILY_CAT, ""},
+	{AG_FAMILY_XT, ""},
+	{AG_FAMILY_RF, ""},
+	{AG_FAMILY_XGB, ""},
+	{AG_FAMILY_GBM, "learning_rate=0.03 num_leaves=128 feature_fraction=0.9 min_data_in_leaf=3"},
+};
+
+/* The same with forests that take little room. */
+static const AgListModel light_list[] = {
+	{AG_FAMILY_GBM, ""},
+	{AG_FAMILY_LR, ""},
+	{AG_FAMILY_NN_TORCH, ""},
+	{AG_FAMILY_GBM, "extra_trees=true"},
+	{AG_FAMILY_CAT, ""},
+	{AG_FAMILY_XT, "max_depth=15"},
+	{AG_FAMILY_RF, "max_depth=15"},
+	{AG_FAMILY_XGB, ""},
+	{AG_FAMILY_GBM, "learning_rate=0.03 num_leaves=128 feature_fraction=0.9 min_data_in_leaf=3"},
+};
+
+/* And with none. */
+static const AgListModel very_light_list[] = {
+	{AG_FAMILY_GBM, ""},
+	{AG_FAMILY_LR, ""},
+	{AG_FAMILY_NN_TORCH, ""},
+	{AG_FAMILY_GBM, "extra_trees=true"},
+	{AG_FAMILY_CAT, ""},
+	{AG_FAMILY_XGB, ""},
+	{AG_FAMILY_GBM, "learning_rate=0.03 num_leaves=128 feature_fraction=0.9 min_data_in_leaf=3"},
+};
+
+/* To see that everything works. */
+static const AgListModel toy_list[] = {
+	{AG_FAMILY_GBM, "num_boost_round=10"}, {AG_FAMILY_LR, ""},
+	{AG_FAMILY_NN_TORCH, "num_epochs=5"},  {AG_FAMILY_XGB, "n_estimators=10"},
+	{AG_FAMILY_CAT, "iterations=10"},
+};
+
+/*
+ * Many unlike models: of each family first what does well by itself, then what errs otherwise. Boosters with small steps and
+ * rows and columns at random, forests of other shapes, nets with other seeds of shape.
+ */
+static const AgListModel zeroshot_list[] = {
+	{AG_FAMILY_GBM, ""},
+	{AG_FAMILY_LR, ""},
+	{AG_FAMILY_NN_TORCH, ""},
+	{AG_FAMILY_GBM,
+	 "extra_trees=true learning_rate=0.03 num_leaves=16 feature_fraction=0.6 bagging_fraction=0.8 "
+	 "bagging_freq=1"},
+	{AG_FAMILY_CAT, ""},
+	{AG_FAMILY_XT, "max_features=0.75"},
+	{AG_FAMILY_REALMLP, ""},
+	{AG_FAMILY_GBM, "learning_rate=0.03 num_leaves=96 feature_fraction=0.7 min_data_in_leaf=3"},
+	{AG_FAMILY_XGB, "max_depth=10 colsample_bytree=0.69 learning_rate=0.02 min_child_weight=0.6"},
+	{AG_FAMILY_RF, ""},
+	{AG_FAMILY_FASTAI, ""},
+	{AG_FAMILY_GBM,
+	 "learning_rate=0.02 num_leaves=31 feature_fraction=0.5 bagging_fraction=0.7 bagging_freq=1 "
+	 "lambda_l2=5"},
+	{AG_FAMILY_LR, "C=0.1"},
+	{AG_FAMILY_XT, ""},
+	{AG_FAMILY_NN_TORCH, "learning_rate=0.001 hidden_size=256 num_layers=3 dropout_prob=0.2"},
+	{AG_FAMILY_XGB, "max_depth=4 subsample=0.8 colsample_bytree=0.8 learning_rate=0.05"},
+	{AG_FAMILY_GBM, "extra_trees=true learning_rate=0.05 num_leaves=64 min_data_in_leaf=5"},
+	{AG_FAMILY_RF, "max_features=0.5"},
+	{AG_FAMILY_CAT, "depth=8 l2_leaf_reg=5"},
+};
+
+/* What can be read: a weighted sum, a sparse one, one small tree. */
+static const AgListModel interpretable_list[] = {
+	{AG_FAMILY_LR, ""},
+	{AG_FAMILY_LR, "penalty=L1 C=0.1"},
+	{AG_FAMILY_RF, "n_estimators=1 max_depth=4 bootstrap=false max_features=1.0"},
+};
+
+#define LIST(name, list)                                                                           \
+	{                                                                                              \
+		name, list, (int) (sizeof list / sizeof list[0])                                           \
+	}
+
+static const AgModelList lists[] = {
+	LIST("default", default_list),
+	LIST("light", light_list),
+	LIST("very_light", very_light_list),
+	LIST("toy", toy_list),
+	LIST("zeroshot", zeroshot_list),
+	LIST("interpretable", interpretable_list),
+	/* AutoGluon's that have no counterpart here */
+	{"multimodal", NULL, 0},
+	{"experimental", NULL, 0},
+	{"zeroshot_2023", NULL, 0},
+	{"zeroshot_2025_tabfm", NULL, 0},
+	{"zeroshot_2025_12_18_gpu", NULL, 0},
+	{"zeroshot_2025_12_18_cpu", NULL, 0},
+	{"commercial_2026_08_05", NULL, 0},
+	{"noncommercial_2026_08_05", NULL, 0},
+};
+
+const AgModelList *
+ag_model_lists(int *n)
+{
+	*n = (int) (sizeof lists / sizeof lists[0]);
+	return lists;
+}
+
+const AgModelList *
+ag_model_list(const char *name)
+{
+	for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+		if (strcmp(lists[i].name, name) == 0)
+			return &lists[i];
+	return NULL;
+}
