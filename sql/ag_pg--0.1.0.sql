@@ -431,6 +431,21 @@ CREATE FUNCTION @extschema@.ag_families()
 COMMENT ON FUNCTION @extschema@.ag_families() IS
     'the model families of the option hyperparameters and what each can be told; gpu: whether the family trains on a GPU';
 
+-- --- the machine. Both start a program and wait for it, and tell more to members of pg_monitor.
+
+CREATE FUNCTION @extschema@.ag_gpus()
+    RETURNS TABLE (index integer, uuid text, name text, compute_capability text, memory_total bigint, memory_free bigint,
+        driver text, runtime text, usable boolean, reason text, pids integer[])
+    LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 4 AS 'MODULE_PATHNAME', 'ag_sql_gpus';
+COMMENT ON FUNCTION @extschema@.ag_gpus() IS
+    'one row a GPU: index as CUDA counts (NULL: CUDA doesn''t show it), memory in bytes, version of the driver and of CUDA in ag_pg''s module; usable: a kernel ran on it, else reason says why not; pids: processes that use it, shown to members of pg_monitor';
+
+CREATE FUNCTION @extschema@.ag_doctor()
+    RETURNS TABLE ("check" text, status text, found text, cure text)
+    LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 20 AS 'MODULE_PATHNAME', 'ag_sql_doctor';
+COMMENT ON FUNCTION @extschema@.ag_doctor() IS
+    'one row a check of the installation, the settings and the GPUs, the root cause of trouble first; status: fail, warn or ok; cure: what to do; paths are shown to members of pg_monitor';
+
 -- --- changing it
 
 CREATE FUNCTION @extschema@.ag_drop(model text) RETURNS integer

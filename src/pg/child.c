@@ -83,12 +83,13 @@ open_channels(int sockets[2], int pipes[2])
 }
 
 static int
-spawn(AgChild *child, const char *path, int socket, int log)
+spawn(AgChild *child, AgChildTask task, const char *path, int socket, int log)
 {
+	int n_kept = task == AG_CHILD_FIT ? AG_CHILD_SOCKET + 1 : 3;
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	sigset_t all, none;
-	char *argv[2];
+	char *argv[3];
 	char *environment[lengthof(kept_variables) + 2];
 	int n = 0;
 	int rc;
@@ -103,17 +104,21 @@ spawn(AgChild *child, const char *path, int socket, int log)
 	environment[n++] = "LC_ALL=C";
 	environment[n] = NULL;
 	argv[0] = "ag_trainer";
-	argv[1] = NULL;
+	argv[1] = task == AG_CHILD_PROBE ? "--probe" : NULL;
+	argv[2] = NULL;
 
 	posix_spawn_file_actions_init(&actions);
 	posix_spawnattr_init(&attributes);
 	/* the sources first move out of the way of 0..3 (they are above: the server keeps 0..2 open and 3 up in use) */
 	posix_spawn_file_actions_adddup2(&actions, log, 2);
-	posix_spawn_file_actions_adddup2(&actions, socket, AG_CHILD_SOCKET);
+	posix_spawn_file_actions_adddup2(&actions, socket, task == AG_CHILD_FIT ? AG_CHILD_SOCKET : 1);
 	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+	if (task == AG_CHILD_FIT)
+		posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
-	posix_spawn_file_actions_addclosefrom_np(&actions, AG_CHILD_SOCKET + 1);
+	posix_spawn_file_actions_addclosefrom_np(&actions, n_kept);
+#else
+	(void) n_kept;
 #endif
 	sigfillset(&all);
 	sigemptyset(&none);
@@ -129,7 +134,8 @@ spawn(AgChild *child, const char *path, int socket, int log)
 }
 
 bool
-ag_child_start(AgChild *child, char *reason, size_t reason_size, char *hint, size_t hint_size)
+ag_child_start(AgChild *child, AgChildTask task, char *reason, size_t reason_size, char *hint,
+			   size_t hint_size)
 {
 	char path[MAXPGPATH];
 	int sockets[2], pipes[2];
@@ -156,7 +162,7 @@ ag_child_start(AgChild *child, char *reason, size_t reason_size, char *hint, siz
 		close(sockets[1]);
 		sockets[1] = moved;
 	}
-	rc = sockets[1] < 0 ? EMFILE : spawn(child, path, sockets[1], pipes[1]);
+	rc = sockets[1] < 0 ? EMFILE : spawn(child, task, path, sockets[1], pipes[1]);
 	if (sockets[1] >= 0)
 		close(sockets[1]);
 	close(pipes[1]);

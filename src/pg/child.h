@@ -1,7 +1,7 @@
 /*
- * child.h - the program ag_trainer as a child process of the supervisor.
+ * child.h - the program ag_trainer as a child process of the supervisor, or of the session that asks about GPUs.
  *
- * The child gets: descriptor 3, one end of a stream socket pair; 0 and 1 /dev/null; 2 a pipe whose lines go to the server's
+ * The child gets: descriptor 3 (a probe: 1), one end of a stream socket pair; 0 and 1 otherwise /dev/null; 2 a pipe whose lines go to the server's
  * log; no other descriptor; a short environment; default signals, none blocked; a process group of its own.
  */
 #ifndef AG_CHILD_H
@@ -10,6 +10,12 @@
 #include "postgres.h"
 
 #define AG_CHILD_SOCKET 3 /* in the child */
+
+typedef enum AgChildTask
+{
+	AG_CHILD_FIT,  /* frames on AG_CHILD_SOCKET */
+	AG_CHILD_PROBE /* lines on its standard output (src/trainer/probe.h) */
+} AgChildTask;
 
 typedef struct AgChild
 {
@@ -24,8 +30,8 @@ typedef struct AgChild
 } AgChild;
 
 /* Starts it. False: reason says why, hint (may stay empty) what to do. */
-extern bool ag_child_start(AgChild *child, char *reason, size_t reason_size, char *hint,
-						   size_t hint_size);
+extern bool ag_child_start(AgChild *child, AgChildTask task, char *reason, size_t reason_size,
+						   char *hint, size_t hint_size);
 
 /* Looks, without waiting, whether it has ended. */
 extern bool ag_child_reap(AgChild *child);

@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "catalog/namespace.h"
+#include "catalog/pg_authid.h"
 #include "executor/spi.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
@@ -15,6 +16,7 @@
 #include "storage/shm_mq.h"
 #include "tcop/dest.h"
 #include "tcop/tcopprot.h"
+#include "utils/acl.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/portal.h"
@@ -142,6 +144,24 @@ ag_snapshot_completion_count(Snapshot snapshot)
 	return snapshot->snapXactCompletionCount;
 #else
 	return 0;
+#endif
+}
+
+/* The server that this library was built for, as 150004. */
+static inline int
+ag_built_for(void)
+{
+	return PG_VERSION_NUM;
+}
+
+/* 14 renamed the role. */
+static inline bool
+ag_may_monitor(void)
+{
+#if PG_VERSION_NUM >= 140000
+	return has_privs_of_role(GetUserId(), ROLE_PG_MONITOR);
+#else
+	return has_privs_of_role(GetUserId(), DEFAULT_ROLE_MONITOR);
 #endif
 }
 

@@ -270,7 +270,7 @@ ag_supervisor_start(AgSupervisor *s)
 		before_shmem_exit(kill_child, (Datum) 0);
 	registered = true;
 	s->up = palloc(AG_PIECE_BYTES);
-	if (!ag_child_start(&s->child, reason, sizeof reason, hint, sizeof hint))
+	if (!ag_child_start(&s->child, AG_CHILD_FIT, reason, sizeof reason, hint, sizeof hint))
 	{
 		ag_relay_fail(s, AG_ERR_SYSTEM, reason, hint);
 		s->child.reaped = true;

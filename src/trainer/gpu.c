@@ -9,8 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kernels/ag_cuda.h"
-
 /* The module's path: beside this program. False when there is no telling where that is. */
 static bool
 module_path(char *path, size_t size)
@@ -35,22 +33,46 @@ say(AgGpuState *state, const char *reason, const char *cure)
 	snprintf(state->cure, sizeof state->cure, "%s", cure);
 }
 
-/* The module is kept: its code may have threads, and the process ends with the fit. */
-static void
-probe_with(AgCudaInit init, AgGpuState *state)
+AgGpuModule
+ag_gpu_module_open(AgCudaTable *table, char *path, size_t path_size, char *why, size_t why_size)
 {
-	AgCudaTable table;
+	AgCudaInit init = NULL;
+	void *module, *symbol;
+	const char *error;
+
+	memset(table, 0, sizeof *table);
+	why[0] = '\0';
+	if (!module_path(path, path_size))
+	{
+		path[0] = '\0';
+		return AG_GPU_MODULE_NOWHERE;
+	}
+	if (access(path, F_OK) != 0)
+		return AG_GPU_MODULE_ABSENT;
+	module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (module != NULL)
+	{
+		symbol = dlsym(module, AG_CUDA_INIT);
+		memcpy(&init, &symbol, sizeof init);
+	}
+	if (init == NULL)
+	{
+		error = dlerror();
+		snprintf(why, why_size, "%s", error != NULL ? error : "no reason given");
+		return AG_GPU_MODULE_UNLOADABLE;
+	}
+	if (!init(AG_CUDA_ABI, table) || table->abi != AG_CUDA_ABI || table->probe == NULL)
+		return AG_GPU_MODULE_FOREIGN;
+	return AG_GPU_MODULE_OPEN;
+}
+
+static void
+probe_with(const AgCudaTable *table, AgGpuState *state)
+{
 	AgCudaProbe found;
 
-	memset(&table, 0, sizeof table);
 	memset(&found, 0, sizeof found);
-	if (!init(AG_CUDA_ABI, &table) || table.abi != AG_CUDA_ABI || table.probe == NULL)
-	{
-		say(state, "the CUDA module " AG_CUDA_MODULE " belongs to another build of ag_pg",
-			"Install the module and the extension from one build.");
-		return;
-	}
-	table.probe(&found);
+	table->probe(&found);
 	state->n_usable = found.n_usable;
 	if (found.n_usable == 0)
 	{
@@ -64,38 +86,34 @@ void
 ag_gpu_probe(AgGpuState *state)
 {
 	char path[PATH_MAX];
-	void *module;
-	AgCudaInit init = NULL;
+	char why[512];
+	AgCudaTable table;
 
 	memset(state, 0, sizeof *state);
-	if (!module_path(path, sizeof path))
+	switch (ag_gpu_module_open(&table, path, sizeof path, why, sizeof why))
 	{
-		say(state, "the folder of the program ag_trainer could not be found", "");
-		return;
+		case AG_GPU_MODULE_NOWHERE:
+			say(state, "the folder of the program ag_trainer could not be found", "");
+			return;
+		case AG_GPU_MODULE_ABSENT:
+			say(state, "the CUDA module " AG_CUDA_MODULE " is not installed",
+				"Build ag_pg on a machine with the CUDA toolkit (nvcc) and install it again, or "
+				"set "
+				"\"num_gpus\" to 0; ag_doctor() tells more.");
+			return;
+		case AG_GPU_MODULE_UNLOADABLE:
+			snprintf(state->reason, sizeof state->reason, "the CUDA module could not be loaded: %s",
+					 why);
+			snprintf(state->cure, sizeof state->cure,
+					 "Install ag_pg again, built for this machine, or set \"num_gpus\" to 0; "
+					 "ag_doctor() tells more.");
+			return;
+		case AG_GPU_MODULE_FOREIGN:
+			say(state, "the CUDA module " AG_CUDA_MODULE " belongs to another build of ag_pg",
+				"Install the module and the extension from one build.");
+			return;
+		case AG_GPU_MODULE_OPEN:
+			probe_with(&table, state);
+			return;
 	}
-	if (access(path, F_OK) != 0)
-	{
-		say(state, "the CUDA module " AG_CUDA_MODULE " is not installed",
-			"Build ag_pg on a machine with the CUDA toolkit (nvcc) and install it again, or set "
-			"\"num_gpus\" to 0.");
-		return;
-	}
-	module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (module != NULL)
-	{
-		void *symbol = dlsym(module, AG_CUDA_INIT);
-
-		memcpy(&init, &symbol, sizeof init);
-	}
-	if (init == NULL)
-	{
-		const char *why = dlerror();
-
-		snprintf(state->reason, sizeof state->reason, "the CUDA module could not be loaded: %s",
-				 why != NULL ? why : "no reason given");
-		snprintf(state->cure, sizeof state->cure,
-				 "Install ag_pg again, built for this machine, or set \"num_gpus\" to 0.");
-		return;
-	}
-	probe_with(init, state);
 }
