@@ -102,8 +102,8 @@ ag_gpu_probe(AgGpuState *state)
 				"\"num_gpus\" to 0; ag_doctor() tells more.");
 			return;
 		case AG_GPU_MODULE_UNLOADABLE:
-			snprintf(state->reason, sizeof state->reason, "the CUDA module could not be loaded: %s",
-					 why);
+			snprintf(state->reason, sizeof state->reason,
+					 "the CUDA module could not be loaded: %.460s", why);
 			snprintf(state->cure, sizeof state->cure,
 					 "Install ag_pg again, built for this machine, or set \"num_gpus\" to 0; "
 					 "ag_doctor() tells more.");

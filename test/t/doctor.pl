@@ -18,9 +18,14 @@ my $home = "$tmp/odd \$(touch x) 'n\" & name";    # the installation: no shell m
 mkdir $_ for $fakes, $home;
 chomp(my $libdir = `$ENV{PG_CONFIG} --pkglibdir`);
 
+# A file in use is replaced, never written over: a session that still ends would find its code gone.
 sub install
 {
-	copy("$libdir/$_", "$home/$_") or die "$_: $!" for 'ag_pg.so', 'ag_trainer';
+	for ('ag_pg.so', 'ag_trainer')
+	{
+		unlink "$home/$_";
+		copy("$libdir/$_", "$home/$_") or die "$_: $!";
+	}
 	chmod 0755, "$home/ag_trainer";
 	return;
 }
