@@ -132,6 +132,87 @@ check_many(Stored *s, AgPredictor *predictor)
 	free(out);
 }
 
+/* All steps of an explanation; the status of the first that fails. */
+static AgStatus
+explain(Stored *s, AgPredictor *predictor, const double *features, int output,
+		AgExplanation *explanation)
+{
+	explanation->n_steps = 1;
+	memset(explanation->contributions, 0, 16 * sizeof(double));
+	for (int step = 0; step < explanation->n_steps; step++)
+		AG_TRY(ag_predictor_explain(&s->host.ctx, predictor, features, output, step, explanation));
+	return AG_OK;
+}
+
+/* Base and contributions are the answer, whichever way they were found; the base is the mean over training rows. */
+static void
+check_explained(Stored *s, AgPredictor *predictor)
+{
+	const AgProfile *profile = &s->pipeline->profile;
+	int n_outputs = ag_predictor_outputs(predictor);
+	double contributions[16], features[64], out[64 * 8], base;
+	AgExplanation explanation = {0, 0.0, contributions};
+
+	AG_CHECK_EQ(ag_predictor_run_rows(&s->host.ctx, predictor, profile->n_rows, profile->rows, out),
+				AG_OK);
+	for (int output = 0; output < n_outputs; output++)
+	{
+		double answer[8], sum;
+
+		base = 0.0;
+		for (int64_t k = 0; k < profile->n_rows; k++)
+			base += out[k * n_outputs + output] / (double) profile->n_rows;
+		for (int r = 0; r < 3; r++)
+		{
+			ag_predictor_encode(predictor, rows_at(&s->rows, r * 17, 1), features);
+			ag_predictor_run(predictor, rows_at(&s->rows, r * 17, 1), answer);
+			AG_CHECK_EQ(explain(s, predictor, features, output, &explanation), AG_OK);
+			AG_CHECK_NEAR(explanation.base, base, 1e-12);
+			sum = explanation.base;
+			for (int i = 0; i < s->pipeline->n_inputs; i++)
+				sum += contributions[i];
+			AG_CHECK_NEAR(sum, answer[output], 1e-10);
+		}
+	}
+}
+
+/* The training rows haven't moved from themselves; rows of one kind have. */
+static void
+check_drift(Stored *s, AgPredictor *predictor)
+{
+	int n_features = ag_predictor_features(predictor);
+	double features[64];
+	AgDrift *drift;
+
+	for (int kind = 0; kind < 2; kind++)
+	{
+		AG_REQUIRE(ag_drift_create(&s->host.ctx, predictor, &drift) == AG_OK);
+		AG_CHECK(isnan(ag_drift_result(drift, 0).psi));
+		for (int r = 0; r < 120; r++)
+		{
+			if (kind == 0 && rows_at(&s->rows, r, 0)->is_null)
+				continue; /* wasn't trained on */
+			ag_predictor_encode(predictor, rows_at(&s->rows, kind == 0 ? r : 5, 1), features);
+			AG_CHECK(n_features <= 64);
+			ag_drift_add(drift, 1, features);
+		}
+		for (int i = 0; i < s->pipeline->n_inputs; i++)
+		{
+			AgDriftResult result = ag_drift_result(drift, i);
+
+			if (!s->pipeline->inputs[i].is_used)
+				AG_CHECK(isnan(result.psi));
+			else if (kind == 0)
+				AG_CHECK(fabs(result.psi) < 1e-12 && result.missing_now == result.missing_before &&
+						 result.unseen == 0.0);
+			else
+				AG_CHECK(result.psi > 0.1);
+		}
+		ag_drift_free(drift);
+	}
+	ag_drift_free(NULL);
+}
+
 static void
 test_answers(AgType label_type, AgProblem problem, int n_outputs)
 {
@@ -173,6 +254,9 @@ test_answers(AgType label_type, AgProblem problem, int n_outputs)
 	check_many(&s, one);
 	check_many(&s, ensemble);
 	check_many(&s, nested);
+	check_explained(&s, one);
+	check_explained(&s, nested);
+	check_drift(&s, one);
 	ag_predictor_close(one);
 	ag_predictor_close(ensemble);
 	ag_predictor_close(nested);
@@ -301,9 +385,49 @@ test_out_of_memory(void)
 	stored_close(&s);
 }
 
+/* Direct explanations and sampled ones. */
+static void
+test_explain_out_of_memory(AgType label_type)
+{
+	double contributions[16], features[64];
+	AgExplanation explanation = {0, 0.0, contributions};
+	int n_failed = 0;
+	AgPredictor *p;
+	AgDrift *drift;
+	Stored s;
+
+	stored_open(&s, label_type);
+	AG_REQUIRE(open_member(&s, 5, &p) == AG_OK);
+	ag_predictor_encode(p, rows_at(&s.rows, 3, 1), features);
+	for (int64_t k = 0;; k++)
+	{
+		AgStatus status;
+
+		host_reset(&s.host);
+		s.host.mem.fail_after = k;
+		status = explain(&s, p, features, 0, &explanation);
+		s.host.mem.fail_after = -1;
+		if (status == AG_OK)
+			break;
+		n_failed++;
+		AG_CHECK_EQ(status, AG_ERR_MEMORY);
+	}
+	AG_CHECK(n_failed > 3);
+	for (int64_t k = 0; k < 2; k++)
+	{
+		s.host.mem.fail_after = k;
+		AG_CHECK_EQ(ag_drift_create(&s.host.ctx, p, &drift), AG_ERR_MEMORY);
+		s.host.mem.fail_after = -1;
+	}
+	ag_predictor_close(p);
+	stored_close(&s);
+}
+
 int
 main(void)
 {
+	test_explain_out_of_memory(AG_TYPE_TEXT);
+	test_explain_out_of_memory(AG_TYPE_FLOAT64);
 	test_answers(AG_TYPE_TEXT, AG_PROBLEM_BINARY, 2);
 	test_answers(AG_TYPE_FLOAT64, AG_PROBLEM_REGRESSION, 1);
 	test_answers(AG_TYPE_INT32, AG_PROBLEM_MULTICLASS, 4);
