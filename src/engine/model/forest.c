@@ -18,6 +18,8 @@
 /* Targets are smaller than that, in fixed point. */
 #define VALUE_BITS 61
 #define MOST_LOGS 65536
+/* Bins of fewer bytes lie in the near caches whatever the order of access. */
+#define NEAR_BYTES (INT64_C(512) * 1024)
 /* Of the time that is left, growing gets so much; the rest is for the predictions. */
 #define GROWTH_SHARE 0.92
 #define PROGRESS_NS INT64_C(1000000000)
@@ -96,7 +98,7 @@ static AgStatus
 fix_values(AgForest *forest)
 {
 	const AgTrainData *data = forest->data;
-	double most = 0.0;
+	double most = 0.0, scale;
 	int exponent;
 
 	AG_TRY(
@@ -107,11 +109,13 @@ fix_values(AgForest *forest)
 	if (exponent < VALUE_BITS - 1000)
 		exponent = VALUE_BITS - 1000; /* the step stays a normal number */
 	forest->step = ldexp(1.0, exponent - VALUE_BITS);
+	scale = ldexp(1.0, VALUE_BITS - exponent);
+	AG_TRY(ag_check_cancel(forest->ctx));
 	for (int64_t i = 0; i < data->n_train; i++)
 	{
 		uint32_t id = data->train_rows[i];
 
-		forest->values[id] = (int64_t) llrint(ldexp(data->target[id], VALUE_BITS - exponent));
+		forest->values[id] = (int64_t) llrint(data->target[id] * scale);
 	}
 	forest->min_gain = forest->params->min_impurity_decrease / forest->step / forest->step;
 	return AG_OK;
@@ -173,6 +177,7 @@ create_forest(AgForest *forest)
 	double draws = params->max_samples;
 
 	AG_TRY(check_data(forest->ctx, data, params));
+	forest->is_far = data->bins->n_rows * data->bins->n_features > NEAR_BYTES;
 	forest->is_classes = data->problem != AG_PROBLEM_REGRESSION;
 	forest->is_entropy =
 		params->criterion == AG_CRITERION_ENTROPY || params->criterion == AG_CRITERION_LOG_LOSS;
@@ -189,6 +194,7 @@ create_forest(AgForest *forest)
 					  : draws > (double) data->n_train ? data->n_train
 													   : (int64_t) draws;
 	forest->min_gain = params->min_impurity_decrease;
+	AG_TRY(ag_check_cancel(forest->ctx));
 	AG_TRY(fix_weights(forest));
 	if (!forest->is_classes)
 		AG_TRY(fix_values(forest));

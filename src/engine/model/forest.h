@@ -5,10 +5,10 @@
  * defaults are scikit-learn's, n_estimators and max_leaf_nodes AutoGluon's.
  *
  * All that decides a split is an integer sum, and random numbers are keyed by (seed, tree, node path, feature): the
- * same bytes at any thread count. Categories are ordered once a tree by the smoothed target mean of the rows that the
- * tree is grown on (Wright and König 2019, "Splitting on categorical predictors in random forests"), of more than
- * two classes by a random half of them, and then cut like numbers. Missing values go where the split is
- * best; where a node has none, to the heavier child.
+ * same bytes at any thread count. Categories are cut like numbers, by an order of their levels that each tree has of its
+ * own: by frequency in half of the trees, in the others by the mean target of the tree's rows (Wright and König 2019,
+ * "Splitting on categorical predictors in random forests"), of more than two classes by a random half of
+ * them. Missing values go where the split is best; where a node has none, to the heavier child.
  */
 #ifndef AG_FOREST_H
 #define AG_FOREST_H

@@ -347,16 +347,23 @@ add_leaf(AgForestWorker *worker, const AgForestOpen *node)
 
 /*
  * The cut between the last bin on the left and the first on the right: all cuts between them part the node's rows
- * alike, and the one nearest to the middle of their values is taken.
+ * alike, and the one nearest to the middle of their values is taken; of a random cut, the one at its value.
  */
 static int
-place_cut(const AgBinFeature *feature, const AgForestSplit *split)
+place_cut(const AgBinFeature *feature, const AgForestSplit *split, bool is_random)
 {
 	double middle;
 	int at = split->low;
 
 	if (split->high == 255)
 		return feature->n_bins;
+	if (is_random)
+	{
+		while (!feature->is_category && at + 1 < split->high &&
+			   feature->centers[at] <= split->value)
+			at++;
+		return at;
+	}
 	if (feature->is_category)
 		return (split->low + split->high - 1) / 2;
 	if (split->high == split->low + 1)
@@ -373,7 +380,8 @@ static uint32_t
 cut_of(const AgForestWorker *worker, const AgForestOpen *node)
 {
 	const AgForestSplit *split = &node->split;
-	int bin = place_cut(worker->forest->data->bins->features + split->feature, split);
+	int bin = place_cut(worker->forest->data->bins->features + split->feature, split,
+						worker->forest->params->is_extra);
 	bool missing_left =
 		split->has_missing ? split->missing_left : 2 * split->left_weight >= node->weight;
 
@@ -452,7 +460,7 @@ search_node(AgForestWorker *worker, int at)
 
 	node->split.feature = -1;
 	if (node->n_rows < forest->min_rows_split || node->n_rows < 2 * forest->min_rows_leaf ||
-		node->depth >= forest->max_depth)
+		node->depth >= forest->max_depth || ag_cancelled(forest->ctx))
 		return;
 	worker->view.key = node->key;
 	ag_forest_view(worker, worker->rows + node->begin, node->n_rows);

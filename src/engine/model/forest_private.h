@@ -65,6 +65,7 @@ typedef struct AgForest
 	const AgTrainData *data;
 	const AgForestParams *params;
 	bool is_classes, is_entropy;
+	bool is_far;          /* the bins don't lie in the near caches */
 	int n_classes;        /* 0: regression */
 	int n_features_tried; /* max_features as a number */
 	int64_t max_leaves;   /* INT64_MAX: none */
@@ -102,10 +103,12 @@ typedef struct AgForestSplit
 {
 	double score; /* what features of one node are compared by */
 	double gain;  /* decrease of impurity times weight: what nodes are compared by */
+	double value; /* XT: the threshold drawn */
 	int feature;  /* -1: none */
 	int low,
 		high; /* the last bin or rank that is on the left, and the first on the right; 255: none */
 	bool has_missing, missing_left;
+	bool is_perfect; /* both sides are pure */
 	int64_t left_weight;
 } AgForestSplit;
 
@@ -142,9 +145,17 @@ typedef struct AgForestView
 		sum; /* PAIR: weight of one class; NUMBERS: of weighted distances, in steps of 2^shift */
 	int64_t squares; /* CLASSES: sum of the squared weights; entropy: of their n ln n */
 	int shift;
-	int n_classes; /* CLASSES: that occur */
-	uint64_t key;
+	int n_classes;         /* CLASSES: that occur */
+	uint64_t key, cut_key; /* of the node, and of its random cuts */
 } AgForestView;
+
+/* A feature's bytes, and the table that turns them into ranks (NULL: they are bins already). */
+typedef struct AgForestColumn
+{
+	const uint8_t *bytes; /* of row i at i * step */
+	int64_t step;
+	const uint8_t *ranks;
+} AgForestColumn;
 
 /* What grows one tree at a time; one a thread. */
 typedef struct AgForestWorker
@@ -205,6 +216,27 @@ ag_forest_weight(const AgForestWorker *worker, uint64_t row)
 	return weight > 0 ? (int64_t) weight : 1;
 }
 
+/* Nodes with fewer rows read the row-major copy where bins are far: one cache line a row serves all features. */
+#define AG_FOREST_FEW_ROWS 4096
+
+static inline AgForestColumn
+ag_forest_column(const AgForestWorker *worker, int f, int64_t n_rows)
+{
+	const AgForest *forest = worker->forest;
+	const AgBins *bins = forest->data->bins;
+	int rank = forest->rank_of[f];
+	AgForestColumn column = {bins->columns + f * bins->column_stride, 1, NULL};
+
+	if (forest->is_far && n_rows < AG_FOREST_FEW_ROWS)
+	{
+		column.bytes = bins->rows + f;
+		column.step = bins->row_stride;
+	}
+	if (rank >= 0)
+		column.ranks = worker->ranks + rank * AG_FOREST_BINS;
+	return column;
+}
+
 static inline uint32_t
 ag_forest_class(uint64_t row)
 {
@@ -224,8 +256,29 @@ typedef struct AgForestLeft
 
 /* Does a cut leave enough rows and weight on both sides? */
 bool ag_forest_is_allowed(const AgForestWorker *worker, int64_t left_rows, int64_t left_weight);
-/* What a cut is worth among those of its node: of PAIR by gini and NUMBERS, of PAIR by entropy, of CLASSES. */
-double ag_forest_ratio_score(const AgForestView *view, int64_t sum, int64_t weight);
+/*
+ * What a cut is worth among those of its node, of PAIR by gini and of NUMBERS: their impurity falls by
+ * (S_l W - S W_l)^2 / (W W_l W_r), times 2 for gini; what all cuts of the node share is left out.
+ */
+static inline double
+ag_forest_ratio_score(const AgForestView *view, int64_t sum, int64_t weight)
+{
+	double apart = (double) sum * (double) view->weight - (double) view->sum * (double) weight;
+
+	return apart * apart / ((double) weight * (double) (view->weight - weight));
+}
+
+/* Does a cut of PAIR, or of two rows, leave nothing to split? */
+static inline bool
+ag_forest_is_perfect(const AgForestView *view, int64_t sum, int64_t weight)
+{
+	if (view->kind == AG_FOREST_NUMBERS)
+		return view->n_rows == 2;
+	return view->kind == AG_FOREST_PAIR &&
+		   (sum == weight ? sum == view->sum : sum == 0 && weight == view->weight - view->sum);
+}
+
+/* Likewise of PAIR by entropy, and of CLASSES. */
 double ag_forest_entropy_score(const AgForest *forest, const AgForestView *view, int64_t sum,
 							   int64_t weight);
 double ag_forest_classes_score(const AgForest *forest, const AgForestView *view,
@@ -238,15 +291,6 @@ AgForestSplit ag_forest_search(AgForestWorker *worker, uint64_t *constants);
 bool ag_forest_scan(AgForestWorker *worker, int f, AgForestSplit *best);
 /* forest_random.c: offers a random one. */
 bool ag_forest_draw(AgForestWorker *worker, int f, AgForestSplit *best);
-/* A feature's bytes, and the table that turns them into ranks (NULL: they are bins already). */
-typedef struct AgForestColumn
-{
-	const uint8_t *bytes; /* of row i at i * step */
-	int64_t step;
-	const uint8_t *ranks;
-} AgForestColumn;
-AgForestColumn ag_forest_column(const AgForestWorker *worker, int f, int64_t n_rows);
-
 /* forest_grow.c: AG_ERR_MEMORY without a text, since it may run on any thread; AG_OK too when cancelled. */
 AgStatus ag_forest_worker_create(AgForest *forest, AgForestWorker *worker);
 void ag_forest_worker_free(AgForestWorker *worker);

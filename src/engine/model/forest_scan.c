@@ -158,6 +158,7 @@ static void
 take_cut(const AgForestWorker *worker, int f, int i, double score, int64_t left_weight,
 		 bool missing_left, AgForestSplit *best)
 {
+	best->is_perfect = false;
 	best->score = score;
 	best->feature = f;
 	best->low = worker->group_bins[i];
@@ -177,7 +178,7 @@ scan_pairs(const AgForestWorker *worker, int f, bool missing_left, AgForestSplit
 	bool is_entropy = forest->is_entropy, limited = has_limits(worker);
 	int64_t sum = 0, weight = 0, n_rows = 0;
 	int best_at = -1;
-	int64_t best_weight = 0;
+	int64_t best_sum = 0, best_weight = 0;
 	double best_score = best->score;
 
 	for (int i = missing_left ? 0 : first; i < end; i++)
@@ -196,10 +197,13 @@ scan_pairs(const AgForestWorker *worker, int f, bool missing_left, AgForestSplit
 			continue;
 		best_score = score;
 		best_at = i;
+		best_sum = sum;
 		best_weight = weight;
 	}
-	if (best_at >= 0)
-		take_cut(worker, f, best_at, best_score, best_weight, missing_left, best);
+	if (best_at < 0)
+		return;
+	take_cut(worker, f, best_at, best_score, best_weight, missing_left, best);
+	best->is_perfect = ag_forest_is_perfect(view, best_sum, best_weight);
 }
 
 /* ---- a sum a class ---- */

@@ -9,16 +9,13 @@
 #include "engine/base/rng.h"
 #include "engine/model/forest_private.h"
 
-/* Tables below this many bytes lie in the near caches whatever the order of access. */
-#define NEAR_BYTES (INT64_C(512) * 1024)
-/* Nodes with fewer rows read the row-major copy: one cache line a row serves all features. */
-#define FEW_ROWS 4096
 /* Distances of one row are that small, so that their weighted sum fits. */
 #define DISTANCE_BITS 30
 
 enum
 {
-	KEY_FEATURES = 1
+	KEY_FEATURES = 1,
+	KEY_CUT = 2
 };
 
 int64_t
@@ -27,24 +24,6 @@ ag_forest_log(const AgForest *forest, int64_t n)
 	if (n < forest->n_logs)
 		return forest->logs[n];
 	return (int64_t) ((double) n * ag_ln((double) n) * AG_LOGS_SCALE + 0.5);
-}
-
-AgForestColumn
-ag_forest_column(const AgForestWorker *worker, int f, int64_t n_rows)
-{
-	const AgForest *forest = worker->forest;
-	const AgBins *bins = forest->data->bins;
-	int rank = forest->rank_of[f];
-	AgForestColumn column = {bins->columns + f * bins->column_stride, 1, NULL};
-
-	if (n_rows < FEW_ROWS && bins->n_rows * bins->n_features > NEAR_BYTES)
-	{
-		column.bytes = bins->rows + f;
-		column.step = bins->row_stride;
-	}
-	if (rank >= 0)
-		column.ranks = worker->ranks + rank * AG_FOREST_BINS;
-	return column;
 }
 
 /* ---- views ---- */
@@ -57,7 +36,7 @@ view_two(AgForestWorker *worker, AgForestView *view)
 	for (int64_t i = 0; i < view->n_rows; i++)
 	{
 		int64_t w = ag_forest_weight(worker, view->rows[i]);
-		int64_t of_class = ag_forest_class(view->rows[i]) != 0 ? w : 0;
+		int64_t of_class = w & -(int64_t) (ag_forest_class(view->rows[i]) != 0);
 
 		worker->pairs[i] = (uint64_t) w << 32 | (uint64_t) of_class;
 		weight += w;
@@ -138,6 +117,8 @@ view_numbers(AgForestWorker *worker, AgForestView *view)
 	}
 	view->weight = weight;
 	view->kind = least == most ? AG_FOREST_PURE : AG_FOREST_NUMBERS;
+	if (ag_cancelled(worker->forest->ctx))
+		return;
 	center = (int64_t) (sum / weight);
 	range = most - center > center - least ? most - center : center - least;
 	for (view->shift = 0; range >> view->shift >= INT64_C(1) << DISTANCE_BITS;)
@@ -193,18 +174,6 @@ ag_forest_entropy_score(const AgForest *forest, const AgForestView *view, int64_
 					 ag_forest_log(forest, right_weight));
 }
 
-/*
- * Of two classes, and of numbers, the impurity falls by (S_l W - S W_l)^2 / (W W_l W_r), times 2 for gini; what a
- * node's cuts share is left out.
- */
-double
-ag_forest_ratio_score(const AgForestView *view, int64_t sum, int64_t weight)
-{
-	double apart = (double) sum * (double) view->weight - (double) view->sum * (double) weight;
-
-	return apart * apart / ((double) weight * (double) (view->weight - weight));
-}
-
 double
 ag_forest_classes_score(const AgForest *forest, const AgForestView *view, const AgForestLeft *left)
 {
@@ -245,7 +214,8 @@ gain_of(const AgForest *forest, const AgForestView *view, double score)
 }
 
 /*
- * Features are drawn until enough of them weren't constant, and on until one gives a split. The list of features is
+ * Features are drawn until enough of them weren't constant, and on until one gives a split; a split that leaves nothing
+ * to be split ends it, for no other can be better. The list of features is
  * put in order again, so that a draw depends on nothing but its key.
  */
 AgForestSplit
@@ -258,8 +228,9 @@ ag_forest_search(AgForestWorker *worker, uint64_t *constants)
 	int *features = worker->features;
 	int n = forest->data->bins->n_features, n_left = n, n_tried = 0;
 
+	view->cut_key = ag_key(view->key, KEY_CUT);
 	while (n_left > 0 && (n_tried < forest->n_features_tried || best.feature < 0) &&
-		   !ag_cancelled(forest->ctx))
+		   !best.is_perfect && !ag_cancelled(forest->ctx))
 	{
 		int at = (int) ag_random_below(key, (uint64_t) (n - n_left), (uint32_t) n_left);
 		int f = features[at];
