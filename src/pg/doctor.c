@@ -81,23 +81,26 @@ check_versions(List **list)
 static void
 check_library_path(List **list)
 {
-	const char *path = Dynamic_library_path;
+	const char *at = Dynamic_library_path;
 	bool found = false;
 
-	for (const char *at = path; at != NULL && !found; at = strchr(at, ':'))
+	while (at != NULL && !found)
 	{
-		if (*at == ':')
-			at++;
-		found = strncmp(at, "$libdir", 7) == 0 && (at[7] == ':' || at[7] == '\0');
+		size_t n = strcspn(at, ":");
+
+		found = (n == strlen("$libdir") && strncmp(at, "$libdir", n) == 0) ||
+				(n == strlen(pkglib_path) && strncmp(at, pkglib_path, n) == 0);
+		at = at[n] == ':' ? at + n + 1 : NULL;
 	}
-	if (found || path == NULL || path[0] == '\0')
+	if (found)
 		ag_diagnosis_add(list, AG_VERDICT_OK, "dynamic_library_path", "contains $libdir", NULL,
 						 NULL);
 	else
 		ag_diagnosis_add(
 			list, AG_VERDICT_FAIL, "dynamic_library_path",
 			"dynamic_library_path doesn't contain $libdir, where background workers find ag_pg",
-			path, "Add $libdir to dynamic_library_path in the configuration and reload it.");
+			Dynamic_library_path,
+			"Add $libdir to dynamic_library_path in the configuration and reload it.");
 }
 
 /* ---- budgets ---- */

@@ -274,9 +274,43 @@ unlink "$home/ag_trainer";
 like(doctor(), qr{^ag_trainer\|fail\|.*can't be run: could not start.*No such file.*\|.*install ag_pg again}, 'no program');
 install();
 
+# --- machines that can't be had here, told by a program that only says what they would
+chomp(my $build = `'$libdir/ag_trainer' --version`);
+$build =~ s/^ag_trainer //;
+
+sub machine
+{
+	my (@lines) = @_;
+	spill("$home/ag_trainer", join "\n", '#!/bin/sh', "exec cat <<'END'", "build\t$build", (map { s/ \| /\t/gr } @lines), 'done', 'END', '');
+	return;
+}
+my @missing = ('tried | /usr/lib/libcuda.so.1 | No such file or directory',
+	'libcuda | missing |  | libcuda.so.1: cannot open shared object file: No such file or directory', 'module | open | /m');
+my @driver = ('libcuda | loaded | /usr/lib/libcuda.so.1 | ', 'driver | 13000');
+machine('wsl', 'node | /dev/dxg | ', 'pci | 0', @missing);
+like(doctor(), qr{^libcuda\|fail\|.*\|On WSL2.*/usr/lib/wsl/lib.*no Linux driver}, 'WSL2 without its library');
+machine('wsl', 'pci | 0', 'elsewhere | /usr/lib/wsl/lib/libcuda.so.1', @missing);
+like(doctor(), qr{^libcuda\|fail\|.*\|It lies in /usr/lib/wsl/lib.*ld\.so\.conf\.d}, 'the library of WSL2 where the loader does not look');
+machine('pci | 1', @missing);
+like(doctor(), qr{^libcuda\|fail\|.*\|Install the NVIDIA driver}, 'a GPU on the bus, and no driver');
+machine('pci | 1', 'kernel | NVRM 580', @missing);
+like(doctor(), qr{^libcuda\|fail\|.*\|The kernel module is loaded, its library is missing}, 'half a driver');
+machine('pci | 1', 'kernel | x', 'node | /dev/nvidia0 | Permission denied', 'node | /dev/nvidiactl | ', @driver, 'init | 100');
+like(doctor(), qr{^device_nodes\|fail\|.*: /dev/nvidia0: Permission denied\|.*group "video"}, 'device nodes that the server may not open are the cause, not the effect');
+machine('pci | 1', 'kernel | x', 'node | /dev/nvidia-uvm | No such file or directory', @driver, 'init | 0', 'count | 0 | 1');
+like(doctor(q{WHERE "check" = 'device_nodes'}), qr{^device_nodes\|warn\|.*nvidia-uvm.*\|Run nvidia-modprobe}, 'a device node that is missing');
+for ([ 2, 'no memory' ], [ 46, 'busy.*nvidia-smi -c DEFAULT' ], [ 101, 'CUDA_VISIBLE_DEVICES names' ], [ 304, 'refuses access' ], [ 802, 'fabric' ], [ 804, 'compat' ])
+{
+	my ($code, $text) = @$_;
+	machine('pci | 1', @driver, "init | $code");
+	like(doctor(), qr{^driver\|fail\|.*$text}, "answer $code of the driver");
+}
+install();
+
 # --- the server's own settings
 libcuda();
 like(doctor(q{WHERE "check" = 'dynamic_library_path'}, q{SET dynamic_library_path = '/nowhere';}), qr{^dynamic_library_path\|fail\|}, 'no $libdir in dynamic_library_path');
+like(doctor(q{WHERE "check" = 'dynamic_library_path'}, q{SET dynamic_library_path = '';}), qr{^dynamic_library_path\|fail\|}, 'nothing in it');
 like(doctor(q{WHERE "check" = 'dynamic_library_path'}, q{SET dynamic_library_path = '/nowhere:$libdir';}), qr{^dynamic_library_path\|ok\|}, '$libdir in it');
 my $load = "LOAD '$quoted';";
 like(doctor(q{WHERE "check" = 'memory'}, $load . q{SET ag_pg.memory_limit = '1000TB';}), qr{^memory\|warn\|.*Lower ag_pg.memory_limit}, 'more memory than there is');
