@@ -1,7 +1,7 @@
 /*
  * train_table.c - trains a booster or a forest on a table of numbers, times it, and writes its predictions.
  *
- *     train_table FILE [family=GBM|RF|XT] [name=value ...]
+ *     train_table FILE [family=GBM|XGB|CAT|RF|XT] [name=value ...]
  *
  * FILE: int64 rows, int64 columns, then the columns as doubles one after the other; NaN is missing. The last
  * two columns are the part (0 train, 1 validation, 2 test) and the label. Names are those of the
@@ -17,6 +17,7 @@
 
 #include "engine/base/threads.h"
 #include "engine/data/bins.h"
+#include "engine/model/cat.h"
 #include "engine/model/forest.h"
 #include "engine/model/gbm.h"
 #include "engine/model/xgb.h"
@@ -34,11 +35,12 @@ typedef struct Options
 {
 	AgBoostParams params;
 	AgForestParams forest;
-	bool is_forest, is_xgb;
+	bool is_forest, is_xgb, is_cat;
 	AgProblem problem;
 	int n_classes, n_threads, n_repeats;
 	AgMetric metric;
 	const char *out;
+	const uint32_t **codes; /* of categories, for CAT */
 } Options;
 
 static double
@@ -103,6 +105,14 @@ read_option(Table *table, Options *options, char *text)
 			ag_xgb_complete(&options->params);
 			options->params.early_stop_rounds = -1;
 		}
+		options->is_cat = strcmp(value, "CAT") == 0;
+		if (options->is_cat)
+		{
+			memset(&options->params, 0, sizeof options->params);
+			ag_params_default(ag_cat_specs, ag_cat_n_specs, &options->params);
+			options->params.early_stop_rounds = -1;
+			options->params.min_data_in_bin = 3;
+		}
 		options->forest.is_extra = strcmp(value, "XT") == 0;
 		ag_params_default(options->forest.is_extra ? ag_xt_specs : ag_rf_specs, ag_rf_n_specs,
 						  &options->forest);
@@ -138,10 +148,35 @@ read_option(Table *table, Options *options, char *text)
 						 &error) != AG_OK)
 			fail(text, &error);
 	}
-	else if (ag_param_set(options->is_xgb ? ag_xgb_specs : ag_gbm_specs,
-						  options->is_xgb ? ag_xgb_n_specs : ag_gbm_n_specs, "booster", text, value,
-						  false, &options->params, &error) != AG_OK)
+	else if (ag_param_set(options->is_cat   ? ag_cat_specs
+						  : options->is_xgb ? ag_xgb_specs
+											: ag_gbm_specs,
+						  options->is_cat   ? ag_cat_n_specs
+						  : options->is_xgb ? ag_xgb_n_specs
+											: ag_gbm_n_specs,
+						  "booster", text, value,
+						  strpbrk(value, "0123456789") == NULL && strcmp(value, "true") != 0 &&
+							  strcmp(value, "false") != 0,
+						  &options->params, &error) != AG_OK)
 		fail(text, &error);
+}
+
+/* The levels of every category, as a fit hands them over. */
+static const uint32_t **
+codes_of(const Table *table)
+{
+	const uint32_t **codes = calloc((size_t) table->n_columns, sizeof *codes);
+
+	for (int64_t f = 0; f < table->n_columns - 2; f++)
+	{
+		const double *column = table->values + f * table->n_rows;
+		uint32_t *levels = malloc((size_t) table->n_rows * sizeof *levels);
+
+		for (int64_t i = 0; i < table->n_rows; i++)
+			levels[i] = column[i] >= 0 ? (uint32_t) column[i] : UINT32_MAX;
+		codes[f] = levels;
+	}
+	return codes;
 }
 
 /* Test rows at the end aren't binned: they are predicted from their values. */
@@ -160,7 +195,8 @@ static AgBins *
 bin_table(const AgContext *ctx, const Table *table, const Options *options)
 {
 	int n_features = (int) table->n_columns - 2;
-	AgBinParams params = {options->params.max_bin - 1, options->params.min_data_in_bin, 200000};
+	AgBinParams params = {options->params.max_bin - !options->is_cat,
+						  options->params.min_data_in_bin, 200000};
 	int64_t n_rows = rows_to_bin(table);
 	AgBins *bins;
 
@@ -257,7 +293,8 @@ train_once(const AgContext *ctx, const AgTrainData *data, const Options *options
 	{
 		AgBoostResult result;
 
-		if (ag_boost_train(ctx, data, &options->params, &result) != AG_OK)
+		if ((options->is_cat ? ag_cat_train(ctx, data, options->codes, &options->params, &result)
+							 : ag_boost_train(ctx, data, &options->params, &result)) != AG_OK)
 			fail("train", ctx->error);
 		snprintf(text, size, "rounds=%d best=%d trees=%u value=%.6g", result.rounds_run,
 				 result.best_round, result.trees->n_trees, result.best_value);
@@ -336,6 +373,7 @@ main(int argc, char **argv)
 	options.params.early_stop_rounds = -1;
 	options.forest.wants_oob = true;
 	read_table(argv[1], &table);
+	options.codes = codes_of(&table);
 	for (int i = 2; i < argc; i++)
 		read_option(&table, &options, argv[i]);
 	if (options.problem == AG_PROBLEM_BINARY)

@@ -375,6 +375,27 @@ test_statistics(void)
 	}
 }
 
+/* Cuts of a statistic lie between levels: not more intervals than levels, however the training rows' values drift. */
+static void
+test_cuts(void)
+{
+	Bench bench;
+	Table table;
+	AgTrainData data;
+	AgTargetStats *stats;
+
+	bench_init(&bench, 1);
+	table_init(&table, 2000, 0, 1, 4, 0.0, 2, 29);
+	table_bin(&table, &bench.ctx, 254);
+	data = table_data(&table, AG_PROBLEM_BINARY, 2);
+	AG_REQUIRE(ag_target_stats_create(&bench.ctx, &data, NULL, 2, 42, &stats) == AG_OK);
+	for (int f = 0; f < stats->bins->n_features; f++)
+		AG_CHECK(stats->bins->features[f].n_bins > 1 && stats->bins->features[f].n_bins <= 4);
+	ag_target_stats_free(&bench.ctx, stats);
+	table_end(&table);
+	bench_end(&bench);
+}
+
 /* Draws keep sums as they are, on average; MVS and Bernoulli draw their share. */
 static void
 test_bootstrap(void)
@@ -619,6 +640,7 @@ main(void)
 	test_scan();
 	test_bootstrap();
 	test_statistics();
+	test_cuts();
 	for (int c = 0; c < 3; c++)
 	{
 		check_levels(c, true);

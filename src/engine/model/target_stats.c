@@ -111,35 +111,55 @@ store_column(AgStatMaker *maker, const AgLevels *levels, const AgBinFeature *fro
 	return ag_check_cancel(maker->ctx);
 }
 
-/* Statistics of all rows from all training rows, then of the training rows from the ones before them. */
+static void
+forget_sums(AgLevels *levels)
+{
+	size_t bytes = ((size_t) levels->n_codes + 1) * sizeof(double);
+
+	memset(levels->sums, 0, bytes);
+	memset(levels->rows, 0, bytes);
+}
+
+static inline void
+add_row(const AgTrainData *data, AgLevels *levels, uint32_t row, int level, int target)
+{
+	levels->sums[level] += label_of(data, row, target);
+	levels->rows[level] += 1.0;
+}
+
+/*
+ * Statistics of all rows from all training rows; then those of the training rows from the ones before them. Cuts are chosen
+ * by the former: they lie between levels, not within what one level's statistic goes through as rows come in.
+ */
 static AgStatus
 make_column(AgStatMaker *maker, AgLevels *levels, const AgBinFeature *from, int source, int target,
 			const AgStatPrior *prior)
 {
 	const AgTrainData *data = maker->data;
-	size_t bytes = ((size_t) levels->n_codes + 1) * sizeof(double);
+	const AgBinFeature *made = maker->stats->bins->features + maker->at;
+	uint8_t *bins = maker->stats->bins->columns + maker->at * maker->stats->bins->column_stride;
 
-	memset(levels->sums, 0, bytes);
-	memset(levels->rows, 0, bytes);
+	forget_sums(levels);
+	for (int64_t i = 0; i < data->n_train; i++)
+		add_row(data, levels, maker->order[i], level_of(levels, maker->order[i]), target);
+	for (int64_t row = 0; row < data->bins->n_rows; row++)
+	{
+		int level = level_of(levels, (uint32_t) row);
+
+		maker->values[row] = statistic(prior, levels->sums[level], levels->rows[level]);
+	}
+	AG_TRY(store_column(maker, levels, from, source, prior));
+	forget_sums(levels);
 	for (int64_t i = 0; i < data->n_train; i++)
 	{
 		uint32_t row = maker->order[i];
 		int level = level_of(levels, row);
 
-		maker->values[row] = statistic(prior, levels->sums[level], levels->rows[level]);
-		levels->sums[level] += label_of(data, row, target);
-		levels->rows[level] += 1.0;
+		bins[row] = (uint8_t) ag_bin_of_number(
+			made, statistic(prior, levels->sums[level], levels->rows[level]));
+		add_row(data, levels, row, level, target);
 	}
-	for (int64_t row = 0, i = 0; row < data->bins->n_rows; row++)
-	{
-		int level = level_of(levels, (uint32_t) row);
-
-		if (i < data->n_train && data->train_rows[i] == row)
-			i++;
-		else
-			maker->values[row] = statistic(prior, levels->sums[level], levels->rows[level]);
-	}
-	return store_column(maker, levels, from, source, prior);
+	return AG_OK;
 }
 
 /* How many training rows a level has; the sums of the column before it are there. */
