@@ -207,6 +207,32 @@ folds_adapt(AgMem *mem)
 	AG_CHECK_EQ(mem->used_bytes, 0);
 }
 
+/* Folds of our own choice are as many as time allows; those asked for aren't changed. */
+static void
+folds_by_time(AgMem *mem)
+{
+	static const struct
+	{
+		double seconds;
+		int asked, folds;
+	} cases[] = {{1e6, -1, 8}, {60, -1, 4}, {1, -1, 0}, {1, 8, 8}};
+
+	for (int i = 0; i < 4; i++)
+	{
+		AgPipeline pipeline = {.n_features = 50};
+		Dealt d;
+
+		deal_prepare(&d, mem, 100000, 0, NULL, cases[i].asked, 1, 0);
+		d.options.auto_stack = true;
+		d.fit.pipeline = &pipeline;
+		d.fit.ctx.deadline_ns = ag_clock_ns() + (int64_t) (cases[i].seconds * 1e9);
+		AG_REQUIRE(ag_fit_split(&d.fit) == AG_OK);
+		AG_CHECK_EQ(d.fit.validation.n_folds, cases[i].folds);
+		AG_CHECK((strstr(d.log, "ime") != NULL) == (cases[i].folds < 8));
+		deal_free(&d);
+	}
+}
+
 /* Rows of a group stay together, held out or in folds, and parts are about as large as they should be. */
 static void
 groups_together(AgMem *mem)
@@ -615,6 +641,7 @@ main(void)
 	folds_even(&mem);
 	folds_repeat(&mem);
 	folds_adapt(&mem);
+	folds_by_time(&mem);
 	groups_together(&mem);
 	out_of_fold(&mem);
 	repeats(&mem);

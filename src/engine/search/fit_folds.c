@@ -10,6 +10,8 @@
 #include "engine/base/rng.h"
 #include "engine/search/fit_state.h"
 
+#define FOLDS_SHARE 0.35     /* of the time, that one bag may take by expectation */
+#define FEWEST_FOLDS 3       /* of our own choice; fewer waste rows */
 #define KEY_FOLDS 0x666f6c64 /* what these random numbers are for */
 
 /* AutoGluon's rule: eight folds, fewer for less than 80 rows. */
@@ -173,6 +175,28 @@ folds_tell(AgFit *fit)
 		ag_log(&fit->ctx, AG_LOG_NORMAL, "\"holdout_frac\" is not used: bags validate on all rows");
 }
 
+/* Folds of our own choice are fewer where time is short: a few children trained well before many that are cut short. */
+static int
+folds_affordable(AgFit *fit, int folds)
+{
+	double left = -ag_fit_seconds(fit->ctx.deadline_ns), one;
+
+	if (fit->options->num_bag_folds >= 0 || fit->ctx.deadline_ns == INT64_MAX)
+		return folds;
+	one = ag_fit_booster_seconds(fit);
+	if (folds * one <= FOLDS_SHARE * left)
+		return folds;
+	folds = (int) (FOLDS_SHARE * left / one);
+	if (folds < FEWEST_FOLDS)
+	{
+		ag_log(&fit->ctx, AG_LOG_NORMAL, "Time is too short for bags of %lld rows",
+			   (long long) fit->n_rows);
+		return 0;
+	}
+	ag_log(&fit->ctx, AG_LOG_NORMAL, "%d folds, for want of time for more", folds);
+	return folds;
+}
+
 static AgStatus
 folds_deal(AgFit *fit, int n_folds)
 {
@@ -230,6 +254,8 @@ ag_fit_split(AgFit *fit)
 
 	if (n_folds > 0)
 		n_folds = folds_fit(fit, n_folds);
+	if (n_folds > 0)
+		n_folds = folds_affordable(fit, n_folds);
 	if (n_folds > 0)
 		AG_TRY(folds_deal(fit, n_folds));
 	else

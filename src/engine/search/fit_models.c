@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/threads.h"
 #include "engine/search/fit_state.h"
 
 /* Does no model after the m-th need the table's columns, and none that is fitted again? */
@@ -20,9 +21,29 @@ is_last_reader(const AgFit *fit, int m)
 	return true;
 }
 
+/* What planning takes a booster for: rounds, and seconds a round for each value on one CPU and for itself. */
+#define PLAN_ROUNDS 300
+#define PLAN_VALUE_S 3e-9
+#define PLAN_ROUND_S 5e-5
+#define PLAN_CPUS 8 /* more don't make a booster quicker in proportion */
+/* The most of what is left that one model may take while others wait. */
+#define MOST_SHARE 0.7
+
+double
+ag_fit_booster_seconds(const AgFit *fit)
+{
+	int n_cpus = ag_pool_size(fit->ctx.pool);
+	double values = (double) fit->n_rows * (fit->pipeline->n_features + 4);
+	int n_outputs = fit->label->n_classes > 2 ? fit->label->n_classes : 1;
+
+	return PLAN_ROUNDS * n_outputs *
+		   (values * PLAN_VALUE_S / (n_cpus < PLAN_CPUS ? n_cpus : PLAN_CPUS) + PLAN_ROUND_S);
+}
+
 /*
- * This model's share of what is left: twice an equal part for the first of many, all for the last. One model well fitted is
- * worth more than several begun; what a model leaves over goes to the next ones. And its own limit.
+ * This model's share of what is left: twice an equal part for the first of many, all for the last, but not so little that
+ * it isn't worth beginning. One model well fitted is worth more than several begun; what a model leaves over goes to the next
+ * ones. And its own limit.
  */
 static int64_t
 model_deadline(const AgFit *fit, int m)
@@ -31,10 +52,30 @@ model_deadline(const AgFit *fit, int m)
 	int64_t now = ag_clock_ns(), deadline = fit->ctx.deadline_ns;
 
 	if (deadline != INT64_MAX)
-		deadline = now + (deadline - now) / (fit->options->n_models - m + 1) * 2;
+	{
+		int waiting = fit->options->n_models - m - 1;
+		double left = (double) (deadline - now) * 1e-9, share = left / (waiting + 2) * 2.0;
+
+		if (share < fit->least_share)
+			share = fit->least_share;
+		if (waiting > 0 && share > left * MOST_SHARE)
+			share = left * MOST_SHARE;
+		deadline = now + (int64_t) ((waiting > 0 ? share : left) * 1e9);
+	}
 	if (config->max_time_limit < 1e9 && now + (int64_t) (config->max_time_limit * 1e9) < deadline)
 		deadline = now + (int64_t) (config->max_time_limit * 1e9);
 	return deadline;
+}
+
+/* A model that time cut short tells that the next ones need as much at least. */
+static void
+share_learn(AgFit *fit, const AgFitModel *model)
+{
+	for (int c = 0; c < model->n_children; c++)
+		if (model->children[c].ended_by == NULL || strcmp(model->children[c].ended_by, "time") != 0)
+			return;
+	if (model->fit_seconds > fit->least_share && model->config->max_time_limit > 1e9)
+		fit->least_share = model->fit_seconds;
 }
 
 /* "137 rounds of 437 kept, ended by patience"; of a bag the least and the most; empty for a family without rounds. */
@@ -144,6 +185,7 @@ model_run(AgFit *fit, int m, AgError *failure)
 	fit->phase = NULL;
 	if (status == AG_OK)
 	{
+		share_learn(fit, model);
 		model_keep(fit, model);
 		return AG_OK;
 	}
@@ -174,6 +216,8 @@ ag_fit_models(AgFit *fit)
 	fit->models = ag_arena_alloc(&fit->arena, (size_t) n + 1, sizeof *fit->models);
 	if (fit->models == NULL)
 		return ag_mem_error(fit->ctx.mem, (size_t) n * sizeof *fit->models, fit->ctx.error);
+	fit->least_share =
+		ag_fit_booster_seconds(fit) * (fit->validation.n_folds > 0 ? fit->validation.n_folds : 1);
 	fit->rows.ctx = &fit->ctx;
 	fit->rows.pipeline = fit->pipeline;
 	fit->rows.table = fit->table;

@@ -85,6 +85,7 @@ typedef struct AgFit
 	AgValidation validation;
 	AgMetric metric, stop_metric;
 	int64_t n_rows, n_left_out;
+	double least_share; /* seconds below which a model isn't worth beginning, as far as known */
 	double promised_seconds; /* from the start of the call to the deadline; INFINITY: none */
 
 	int n_models;
@@ -123,6 +124,8 @@ AgStatus ag_groups_deal(AgFit *fit, int set, uint8_t *fold_of);
 AgStatus ag_groups_hold_out(AgFit *fit, int64_t n_valid);
 /* fit_models.c */
 AgStatus ag_fit_models(AgFit *fit);
+/* Seconds that a booster of moderate size may take on the rows, roughly: for planning, before anything is measured. */
+double ag_fit_booster_seconds(const AgFit *fit);
 /* fit_model.c. Some rows' features, to time predictions on: the table may be gone by then. */
 AgStatus ag_fit_take_sample(AgFit *fit);
 /* What is known of a model before it is fitted: its name. */
