@@ -84,6 +84,47 @@ CREATE TABLE @extschema@.ag_predictor_grant (
     PRIMARY KEY (predictor, grantee, privilege)
 );
 
+-- One asynchronous fit a row. home: the cluster and database that it was submitted in.
+CREATE TABLE @extschema@.ag_job (
+    id bigint PRIMARY KEY,
+    owner text NOT NULL,
+    state text NOT NULL CHECK (state IN ('queued', 'running', 'succeeded', 'failed', 'cancelled')),
+    home text NOT NULL,
+    model text NOT NULL,
+    log text NOT NULL DEFAULT '',
+    version integer,
+    data text NOT NULL,
+    label text NOT NULL,
+    options jsonb NOT NULL,
+    submitted_at timestamptz NOT NULL,
+    started_at timestamptz,
+    ended_at timestamptz,
+    phase text,
+    percent double precision,
+    expected_end timestamptz,
+    score double precision,
+    message text
+) WITH (fillfactor = 50);
+CREATE SEQUENCE @extschema@.ag_job_id_seq OWNED BY @extschema@.ag_job.id;
+
+-- What is to be run, and as whom: so this one stays a superuser's (whoever runs this script as), and is not dumped. See src/pg/job.h.
+CREATE TABLE @extschema@.ag_job_order (
+    id bigint PRIMARY KEY,
+    home text NOT NULL,
+    started boolean NOT NULL DEFAULT false,
+    role oid NOT NULL,
+    role_name text NOT NULL,
+    session_role oid NOT NULL,
+    source text NOT NULL,
+    data text NOT NULL,
+    label text NOT NULL,
+    options jsonb NOT NULL,
+    settings text NOT NULL
+);
+REVOKE ALL ON @extschema@.ag_job_order FROM PUBLIC;
+COMMENT ON TABLE @extschema@.ag_job_order IS
+    'what jobs that have not ended are to run, and as whom; it must belong to a superuser; see ag_jobs';
+
 -- The tables belong to whoever owns the extension (a database owner can then dump and restore them) and are granted
 -- to nobody; their rows are the user's data, so pg_dump takes them along.
 ALTER TABLE @extschema@.ag_predictor OWNER TO @extowner@;
@@ -91,15 +132,19 @@ ALTER TABLE @extschema@.ag_predictor_feature OWNER TO @extowner@;
 ALTER TABLE @extschema@.ag_member OWNER TO @extowner@;
 ALTER TABLE @extschema@.ag_member_part OWNER TO @extowner@;
 ALTER TABLE @extschema@.ag_predictor_grant OWNER TO @extowner@;
+ALTER TABLE @extschema@.ag_job OWNER TO @extowner@;
 
 REVOKE ALL ON @extschema@.ag_predictor, @extschema@.ag_predictor_feature, @extschema@.ag_member,
-    @extschema@.ag_member_part, @extschema@.ag_predictor_grant FROM PUBLIC;
+    @extschema@.ag_member_part, @extschema@.ag_predictor_grant, @extschema@.ag_job FROM PUBLIC;
+REVOKE ALL ON @extschema@.ag_job_id_seq FROM PUBLIC;
 
 SELECT pg_catalog.pg_extension_config_dump('@extschema@.ag_predictor', '');
 SELECT pg_catalog.pg_extension_config_dump('@extschema@.ag_predictor_feature', '');
 SELECT pg_catalog.pg_extension_config_dump('@extschema@.ag_member', '');
 SELECT pg_catalog.pg_extension_config_dump('@extschema@.ag_member_part', '');
 SELECT pg_catalog.pg_extension_config_dump('@extschema@.ag_predictor_grant', '');
+SELECT pg_catalog.pg_extension_config_dump('@extschema@.ag_job', $$WHERE state NOT IN ('queued', 'running')$$);
+SELECT pg_catalog.pg_extension_config_dump('@extschema@.ag_job_id_seq', '');
 
 COMMENT ON TABLE @extschema@.ag_predictor IS
     'one fitted version of a predictor a row; read it through ag_models, ag_info and ag_leaderboard';
@@ -118,12 +163,64 @@ COMMENT ON COLUMN @extschema@.ag_member.predict_time IS 'seconds of its own to p
 COMMENT ON COLUMN @extschema@.ag_member.inputs IS 'the models it combines and their weights; NULL for a model that reads the columns';
 COMMENT ON TABLE @extschema@.ag_predictor_grant IS
     'one right of one role on one predictor a row: predict (use it) or inspect (see what it was made of too); see ag_grant';
+COMMENT ON TABLE @extschema@.ag_job IS 'one asynchronous fit a row; read it through ag_jobs';
 COMMENT ON TABLE @extschema@.ag_member_part IS 'the bytes of a member, in parts of 8 MB; member 0 is the pipeline';
 
 CREATE FUNCTION @extschema@.ag_fit(data text, label text, options jsonb DEFAULT '{}') RETURNS text
     LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 AS 'MODULE_PATHNAME', 'ag_sql_fit';
 COMMENT ON FUNCTION @extschema@.ag_fit(text, text, jsonb) IS
     'trains a predictor of the column label on a table or query, stores it and gives its name; ag_options() lists the options';
+
+CREATE FUNCTION @extschema@.ag_fit_async(data text, label text, options jsonb DEFAULT '{}') RETURNS bigint
+    LANGUAGE c VOLATILE PARALLEL UNSAFE COST 10000 AS 'MODULE_PATHNAME', 'ag_sql_fit_async';
+COMMENT ON FUNCTION @extschema@.ag_fit_async(text, text, jsonb) IS
+    'submits a job that fits as ag_fit does, and gives its id; it starts when the transaction commits, runs as you, and outlives the session; ag_jobs shows it';
+
+CREATE FUNCTION @extschema@.ag_wait(job bigint, timeout double precision DEFAULT NULL) RETURNS text
+    LANGUAGE c VOLATILE PARALLEL UNSAFE COST 10000 AS 'MODULE_PATHNAME', 'ag_sql_wait';
+COMMENT ON FUNCTION @extschema@.ag_wait(bigint, double precision) IS
+    'waits until a job has ended, at most timeout seconds (NULL: as long as it takes), and gives its state then: succeeded, failed or cancelled, or else queued or running';
+
+CREATE FUNCTION @extschema@.ag_cancel(job bigint) RETURNS boolean
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE COST 10000 AS 'MODULE_PATHNAME', 'ag_sql_cancel';
+COMMENT ON FUNCTION @extschema@.ag_cancel(bigint) IS
+    'stops a job, at once when it runs, with the transaction when it is still queued; false: it had ended by itself';
+
+CREATE FUNCTION @extschema@.ag_job_log(job bigint) RETURNS text
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED COST 1000 AS 'MODULE_PATHNAME', 'ag_sql_job_log';
+COMMENT ON FUNCTION @extschema@.ag_job_log(bigint) IS
+    'what a job has said so far, a line a message, with the seconds since it started';
+
+CREATE FUNCTION @extschema@.ag_job_state(id bigint, owner text, state text, home text) RETURNS text
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'ag_sql_job_state';
+COMMENT ON FUNCTION @extschema@.ag_job_state(bigint, text, text, text) IS
+    'state of a row of ag_job: failed where its worker is no more, NULL where the current role may not see it';
+
+CREATE VIEW @extschema@.ag_jobs WITH (security_barrier) AS
+    SELECT j.id, j.now AS state, j.phase, j.model, j.version,
+        CASE WHEN j.started_at IS NOT NULL THEN j.percent END AS percent,
+        EXTRACT(epoch FROM coalesce(j.ended_at, pg_catalog.clock_timestamp()) - j.started_at)::double precision AS elapsed,
+        CASE WHEN j.now = 'running' AND j.expected_end IS NOT NULL THEN
+            greatest(0, EXTRACT(epoch FROM j.expected_end - pg_catalog.clock_timestamp()))::double precision END AS remaining,
+        j.score,
+        CASE WHEN j.now = j.state THEN j.message WHEN j.state = 'queued' THEN
+            'the job was copied with its database, and runs where it was submitted'
+            ELSE 'the job ended with its worker: that was terminated, or the server stopped' END AS message,
+        j.data, j.label, j.options, j.owner, j.submitted_at, j.started_at, j.ended_at
+    FROM (SELECT *, @extschema@.ag_job_state(id, owner, state, home) AS now FROM @extschema@.ag_job OFFSET 0) j
+    WHERE j.now IS NOT NULL;
+COMMENT ON VIEW @extschema@.ag_jobs IS 'your asynchronous fits (a superuser sees all), those that wait and run, and for a time those that have ended';
+COMMENT ON COLUMN @extschema@.ag_jobs.state IS 'queued, running, succeeded, failed or cancelled';
+COMMENT ON COLUMN @extschema@.ag_jobs.phase IS 'what it does, or did last';
+COMMENT ON COLUMN @extschema@.ag_jobs.version IS 'of the model, once it is stored';
+COMMENT ON COLUMN @extschema@.ag_jobs.percent IS 'done of the whole fit; NULL: not known';
+COMMENT ON COLUMN @extschema@.ag_jobs.elapsed IS 'seconds that it has run, or ran';
+COMMENT ON COLUMN @extschema@.ag_jobs.remaining IS 'seconds that it is expected to run on; NULL: not known';
+COMMENT ON COLUMN @extschema@.ag_jobs.score IS 'validation score of the best model so far by the eval_metric, higher is better; NULL: none yet';
+COMMENT ON COLUMN @extschema@.ag_jobs.message IS 'last line of its log, or why it failed';
+ALTER VIEW @extschema@.ag_jobs OWNER TO @extowner@;
+REVOKE ALL ON @extschema@.ag_jobs FROM PUBLIC;
+GRANT SELECT ON @extschema@.ag_jobs TO PUBLIC;
 
 CREATE FUNCTION @extschema@.ag_version() RETURNS text
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'ag_sql_version';

@@ -38,7 +38,8 @@ with_schema(const char *sql)
  * the caller could have put in the way of a name or an operator is seen while the owner's rights are in force.
  */
 uint64
-ag_catalog_execute(const char *sql, int n_args, Oid *types, Datum *values, const char *nulls)
+ag_catalog_execute_on(const char *table, const char *sql, int n_args, Oid *types, Datum *values,
+					  const char *nulls, AgCatalogRowFn take, void *arg)
 {
 	char *text = with_schema(sql);
 	int level = NewGUCNestLevel();
@@ -48,16 +49,24 @@ ag_catalog_execute(const char *sql, int n_args, Oid *types, Datum *values, const
 
 	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION,
 							 GUC_ACTION_SAVE, true, 0, false);
-	ag_catalog_become_owner(&caller, &caller_context);
+	ag_catalog_become_owner_of(table, &caller, &caller_context);
 	SPI_connect();
 	if (SPI_execute_with_args(text, n_args, types, values, nulls, false, 0) < 0)
 		elog(ERROR, "could not change the catalogue of models: %s",
 			 SPI_result_code_string(SPI_result));
 	n_rows = SPI_processed;
+	for (uint64 i = 0; take != NULL && SPI_tuptable != NULL && i < n_rows; i++)
+		take(arg, SPI_tuptable->vals[i], SPI_tuptable->tupdesc);
 	SPI_finish();
 	SetUserIdAndSecContext(caller, caller_context);
 	AtEOXact_GUC(false, level);
 	return n_rows;
+}
+
+uint64
+ag_catalog_execute(const char *sql, int n_args, Oid *types, Datum *values, const char *nulls)
+{
+	return ag_catalog_execute_on("ag_predictor", sql, n_args, types, values, nulls, NULL, NULL);
 }
 
 static void

@@ -123,20 +123,39 @@ ag_catalog_relation(const char *name)
 	return relation;
 }
 
-void
-ag_catalog_become_owner(Oid *caller, int *caller_context)
+bool
+ag_catalog_is_installed(void)
 {
-	HeapTuple tuple =
-		SearchSysCache1(RELOID, ObjectIdGetDatum(ag_catalog_relation("ag_predictor")));
+	return OidIsValid(schema_of_extension());
+}
+
+Oid
+ag_catalog_owner_of(const char *table)
+{
+	HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(ag_catalog_relation(table)));
 	Oid owner;
 
 	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for table \"ag_predictor\"");
+		elog(ERROR, "cache lookup failed for table \"%s\"", table);
 	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
 	ReleaseSysCache(tuple);
+	return owner;
+}
+
+void
+ag_catalog_become_owner_of(const char *table, Oid *caller, int *caller_context)
+{
+	Oid owner = ag_catalog_owner_of(table);
+
 	GetUserIdAndSecContext(caller, caller_context);
 	SetUserIdAndSecContext(owner, *caller_context | SECURITY_LOCAL_USERID_CHANGE |
 									  SECURITY_RESTRICTED_OPERATION);
+}
+
+void
+ag_catalog_become_owner(Oid *caller, int *caller_context)
+{
+	ag_catalog_become_owner_of("ag_predictor", caller, caller_context);
 }
 
 /* --- names --- */

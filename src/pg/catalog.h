@@ -10,6 +10,8 @@
 
 #include "postgres.h"
 
+#include "access/htup.h"
+#include "access/tupdesc.h"
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
@@ -29,6 +31,13 @@ extern Oid ag_catalog_relation(const char *name);
  * the caller's identity, so that the writer can go back (and does, in PG_FINALLY or at the abort).
  */
 extern void ag_catalog_become_owner(Oid *caller, int *caller_context);
+extern void ag_catalog_become_owner_of(const char *table, Oid *caller, int *caller_context);
+
+/* Whose that table is. */
+extern Oid ag_catalog_owner_of(const char *table);
+
+/* Whether the database has the extension. */
+extern bool ag_catalog_is_installed(void);
 
 /*
  * Runs one statement as the tables' owner, with nothing but pg_catalog in search_path; "@." in sql stands for the extension's
@@ -36,6 +45,12 @@ extern void ag_catalog_become_owner(Oid *caller, int *caller_context);
  */
 extern uint64 ag_catalog_execute(const char *sql, int n_args, Oid *types, Datum *values,
 								 const char *nulls);
+
+/* The same as the owner of that one of the extension's tables; take (or NULL) gets the rows that come back, one by one. */
+typedef void (*AgCatalogRowFn)(void *arg, HeapTuple row, TupleDesc desc);
+extern uint64 ag_catalog_execute_on(const char *table, const char *sql, int n_args, Oid *types,
+									Datum *values, const char *nulls, AgCatalogRowFn take,
+									void *arg);
 
 /* A row of ag_predictor, palloc'd. Texts in the server's encoding; jsonb values detoasted copies. */
 typedef struct AgPredictorRow

@@ -1,5 +1,5 @@
 /*
- * fit.c - ag_fit: from the call to the stored predictor.
+ * fit.c - a fit: from the call to the trainer's result; and ag_fit, which is all of it in the caller's session.
  *
  * Everything that can be refused is refused before a row is read. Then the rows go to the trainer, and what it
  * made comes back. It is stored only when the trainer has ended, in the caller's transaction: a fit that holds CPUs and memory of
@@ -43,8 +43,8 @@ free_call(void *arg)
 	ag_arena_free(&call->message);
 }
 
-static AgFitCall *
-begin_call(void)
+AgFitCall *
+ag_fit_begin(const char *data, const char *label, Jsonb *options)
 {
 	MemoryContext context =
 		AllocSetContextCreate(CurrentMemoryContext, "ag_fit", ALLOCSET_DEFAULT_SIZES);
@@ -53,6 +53,9 @@ begin_call(void)
 
 	MemoryContextSwitchTo(context);
 	call = palloc0(sizeof(AgFitCall));
+	call->data = call->source_text = data;
+	call->label = label;
+	call->options_json = options;
 	call->context = context;
 	call->started_ns = ag_clock_ns();
 	call->last_notice_ns = call->started_ns;
@@ -177,7 +180,7 @@ open_line(AgFitCall *call)
 	params.frame = ag_fit_take_frame;
 	params.arg = call;
 	params.tell_waiting = call->options->verbosity > 0;
-	call->line = ag_line_open(&params);
+	call->line = call->is_job ? ag_line_open_direct(&params) : ag_line_open(&params);
 }
 
 static void
@@ -225,46 +228,61 @@ tell_time_limit(const AgFitCall *call)
 								 "ag_pg.default_time_limit for another.")));
 }
 
-static void
-train(AgFitCall *call)
+void
+ag_fit_prepare(AgFitCall *call)
 {
+	MemoryContextSwitchTo(call->context);
+	read_options(call);
+	call->raw_text = GetDatabaseEncoding() == PG_SQL_ASCII;
+	call->source = ag_source_open(call->source_text);
+	ag_fit_choose_columns(call);
+	ag_fit_choose_name(call);
+}
+
+void
+ag_fit_send(AgFitCall *call)
+{
+	MemoryContextSwitchTo(call->context);
 	ag_fit_warn_left_out(call);
 	tell_time_limit(call);
 	ag_fit_begin_results(call);
 	open_line(call);
 	send_job(call);
 	read_rows(call);
-	while (!call->done)
-		ag_line_wait(call->line);
+}
+
+void
+ag_fit_end_line(AgFitCall *call)
+{
 	ag_line_close(call->line);
+	call->line = NULL;
 	if (!call->has_fitted)
 		ereport(ERROR, (errcode(ERRCODE_PROTOCOL_VIOLATION),
 						errmsg("the trainer ended without a predictor")));
 }
 
-static void
-refuse_early(void)
+void
+ag_fit_refuse_early(const char *function)
 {
-	PreventCommandDuringRecovery("ag_fit()");
-	PreventCommandIfReadOnly("ag_fit()");
-	PreventCommandIfParallelMode("ag_fit()");
+	const char *command = psprintf("%s()", function);
+
+	PreventCommandDuringRecovery(command);
+	PreventCommandIfReadOnly(command);
+	PreventCommandIfParallelMode(command);
 }
 
-static void
-fit(AgFitCall *call)
+AgFitCall *
+ag_fit_begin_of(FunctionCallInfo fcinfo, const char *function)
 {
-	read_options(call);
-	if (SPI_connect() != SPI_OK_CONNECT)
-		elog(ERROR, "could not connect to SPI");
-	MemoryContextSwitchTo(call->context);
-	call->raw_text = GetDatabaseEncoding() == PG_SQL_ASCII;
-	call->source = ag_source_open(call->data);
-	ag_fit_choose_columns(call);
-	ag_fit_choose_name(call);
-	train(call);
-	ag_fit_store(call);
-	ag_fit_tell_how_to_predict(call);
-	SPI_finish();
+	ag_fit_refuse_early(function);
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
+		ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+						errmsg("%s of %s must not be NULL",
+							   PG_ARGISNULL(0) ? "the data" : "the label", function)));
+	return ag_fit_begin(
+		text_to_cstring(PG_GETARG_TEXT_PP(0)), text_to_cstring(PG_GETARG_TEXT_PP(1)),
+		PG_ARGISNULL(2) ? DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum("{}")))
+						: PG_GETARG_JSONB_P_COPY(2));
 }
 
 /* ag_fit(data text, label text, options jsonb) RETURNS text */
@@ -272,21 +290,19 @@ Datum
 ag_sql_fit(PG_FUNCTION_ARGS)
 {
 	MemoryContext caller = CurrentMemoryContext;
-	AgFitCall *call;
+	AgFitCall *call = ag_fit_begin_of(fcinfo, "ag_fit");
 	text *name;
 
-	refuse_early();
-	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
-		ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-						errmsg("%s of ag_fit must not be NULL",
-							   PG_ARGISNULL(0) ? "the data" : "the label")));
-	call = begin_call();
-	call->data = text_to_cstring(PG_GETARG_TEXT_PP(0));
-	call->label = text_to_cstring(PG_GETARG_TEXT_PP(1));
-	call->options_json = PG_ARGISNULL(2)
-							 ? DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum("{}")))
-							 : PG_GETARG_JSONB_P_COPY(2);
-	fit(call);
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	ag_fit_prepare(call);
+	ag_fit_send(call);
+	while (!call->done)
+		ag_line_wait(call->line);
+	ag_fit_end_line(call);
+	ag_fit_store(call);
+	ag_fit_tell_how_to_predict(call);
+	SPI_finish();
 	MemoryContextSwitchTo(caller);
 	name = cstring_to_text(call->name);
 	MemoryContextDelete(call->context);

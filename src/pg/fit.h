@@ -1,13 +1,15 @@
 /*
- * fit.h - one call of ag_fit, in the session that makes it: shared by the files fit*.c.
+ * fit.h - one fit, in the session that calls ag_fit or in a job's worker: shared by the files fit*.c and job*.c.
  */
 #ifndef AG_PG_FIT_H
 #define AG_PG_FIT_H
 
 #include "postgres.h"
 
+#include "fmgr.h"
 #include "pgtime.h"
 #include "utils/jsonb.h"
+#include "utils/resowner.h"
 #include "utils/tuplestore.h"
 
 #include "engine/engine.h"
@@ -20,7 +22,8 @@
 typedef struct AgFitCall
 {
 	/* asked */
-	const char *data;
+	const char *data;        /* as the user gave it */
+	const char *source_text; /* what is opened: the same, or with a table's schema put in */
 	const char *label;
 	Jsonb *options_json;
 	AgOptionEntry *entries;
@@ -47,6 +50,11 @@ typedef struct AgFitCall
 	AgArena message;       /* of the message at hand */
 	AgLine *line;
 	int64 last_notice_ns;
+	/* of a job: it goes on from one transaction to the next, and watches over its trainer itself */
+	bool is_job;
+	ResourceOwner keeper; /* of what outlives transactions; NULL: the current one */
+	void (*on_progress)(void *arg, const AgMsgProgress *progress); /* NULL: NOTICEs do */
+	void *on_progress_arg;
 	/* result */
 	AgFittedPredictor fitted;
 	bool has_fitted;
@@ -56,6 +64,21 @@ typedef struct AgFitCall
 	TupleDesc frames_desc;
 	int version;
 } AgFitCall;
+
+/*
+ * fit.c. A fit is: begin; prepare (inside an SPI connection, as what follows: options, source, columns, name; all that can be refused
+ * is refused); send (starts the trainer, sends it the rows); ag_line_wait until done; end_line; store; tell_how_to_predict. begin makes
+ * call->context the current one, and it stays so; the call ends with that context. begin_of takes the arguments
+ * of ag_fit and its kin.
+ */
+extern AgFitCall *ag_fit_begin(const char *data, const char *label, Jsonb *options);
+extern AgFitCall *ag_fit_begin_of(FunctionCallInfo fcinfo, const char *function);
+extern void ag_fit_prepare(AgFitCall *call);
+extern void ag_fit_send(AgFitCall *call);
+extern void ag_fit_end_line(AgFitCall *call);
+
+/* The standard errors of a standby, a read-only transaction and parallel mode. */
+extern void ag_fit_refuse_early(const char *function);
 
 /* fit_source.c: which columns take part, as what; the predictor's name. Inside an SPI connection. */
 extern void ag_fit_choose_columns(AgFitCall *call);

@@ -25,11 +25,15 @@ void
 ag_fit_begin_results(AgFitCall *call)
 {
 	TupleDesc desc = CreateTemplateTupleDesc(2);
+	ResourceOwner owner = CurrentResourceOwner;
 
 	TupleDescInitEntry(desc, 1, "type", INT4OID, -1, 0);
 	TupleDescInitEntry(desc, 2, "payload", BYTEAOID, -1, 0);
 	call->frames_desc = desc;
-	call->frames = tuplestore_begin_heap(false, false, work_mem);
+	if (call->keeper != NULL)
+		CurrentResourceOwner = call->keeper;
+	call->frames = tuplestore_begin_heap(false, call->is_job, work_mem);
+	CurrentResourceOwner = owner;
 }
 
 /* ---- messages ---- */
@@ -62,6 +66,11 @@ take_progress(AgFitCall *call, const uint8 *payload, uint32 n)
 
 	ag_error_init(&err);
 	ag_error_check(ag_msg_progress_read(&call->message, payload, n, &progress, &err), &err);
+	if (call->on_progress != NULL)
+	{
+		call->on_progress(call->on_progress_arg, &progress);
+		return;
+	}
 	if (call->options->verbosity < AG_LOG_NORMAL || now - call->last_notice_ns < NOTICE_EVERY_NS)
 		return;
 	call->last_notice_ns = now;
@@ -212,6 +221,7 @@ ag_fit_store(AgFitCall *call)
 	ag_catalog_store_end(&id);
 	ExecDropSingleTupleTableSlot(slot);
 	tuplestore_end(call->frames);
+	call->frames = NULL;
 	MemoryContextDelete(scratch);
 }
 

@@ -4,7 +4,9 @@
 #include "postgres.h"
 
 #include "fmgr.h"
+#include "miscadmin.h"
 
+#include "pg/job.h"
 #include "pg/settings.h"
 
 PG_MODULE_MAGIC;
@@ -15,4 +17,6 @@ void
 _PG_init(void)
 {
 	ag_settings_define();
+	if (process_shared_preload_libraries_in_progress)
+		ag_job_launcher_register();
 }

@@ -8,6 +8,7 @@
 #include "access/htup_details.h"
 #include "access/stratnum.h"
 #include "access/table.h"
+#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -27,6 +28,12 @@ void
 ag_scan_key_uuid(ScanKey key, AttrNumber column, const pg_uuid_t *id)
 {
 	ScanKeyInit(key, column, BTEqualStrategyNumber, F_UUID_EQ, UUIDPGetDatum(id));
+}
+
+void
+ag_scan_key_int8(ScanKey key, AttrNumber column, int64 value)
+{
+	ScanKeyInit(key, column, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(value));
 }
 
 void
@@ -59,6 +66,7 @@ static const struct
 	  FLOAT8OID, TEXTOID, FLOAT8OID, INT4OID, BOOLOID, JSONBOID}},
 	{"ag_member_part", 5, {UUIDOID, INT4OID, INT4OID, BYTEAOID, INT8OID}},
 	{"ag_predictor_grant", 3, {TEXTOID, TEXTOID, TEXTOID}},
+	{"ag_job", 6, {INT8OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID}},
 };
 
 static void
@@ -105,10 +113,17 @@ ag_scan_next(AgScan *scan)
 {
 	HeapTuple tuple = systable_getnext_ordered(scan->scan, ForwardScanDirection);
 
+	scan->tuple = tuple;
 	if (!HeapTupleIsValid(tuple))
 		return false;
 	heap_deform_tuple(tuple, RelationGetDescr(scan->table), scan->values, scan->nulls);
 	return true;
+}
+
+bool
+ag_scan_is_ours(const AgScan *scan)
+{
+	return TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(scan->tuple->t_data));
 }
 
 void

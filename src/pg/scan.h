@@ -17,6 +17,7 @@ typedef struct AgScan
 	Relation table;
 	Relation index;
 	SysScanDesc scan;
+	HeapTuple tuple;
 	Datum *values; /* of the row at hand: all of the table's columns */
 	bool *nulls;
 } AgScan;
@@ -25,6 +26,7 @@ typedef struct AgScan
 extern void ag_scan_key_text(ScanKey key, AttrNumber column, const char *text);
 extern void ag_scan_key_uuid(ScanKey key, AttrNumber column, const pg_uuid_t *id);
 extern void ag_scan_key_int4(ScanKey key, AttrNumber column, int value);
+extern void ag_scan_key_int8(ScanKey key, AttrNumber column, int64 value);
 
 /*
  * Rows come in the index's order. n_columns: columns the table must have at least (XX001). A row is good until the next
@@ -34,6 +36,9 @@ extern void ag_scan_begin(AgScan *scan, const char *table, const char *index, in
 						  int n_keys, ScanKey keys);
 extern bool ag_scan_next(AgScan *scan);
 extern void ag_scan_end(AgScan *scan);
+
+/* The row at hand was written by this transaction. */
+extern bool ag_scan_is_ours(const AgScan *scan);
 
 /*
  * One column (from 1) of the row: palloc'd copies for texts and jsonb. A NULL is XX001 where a value must be, else NULL

@@ -19,6 +19,8 @@ extern int ag_setting_memory_limit_mb; /* all fits together */
 extern double ag_setting_gpu_memory_fraction;
 extern int ag_setting_gpu_fallback; /* AgGpuFallback */
 extern int ag_setting_max_fits;
+extern int ag_setting_max_jobs;
+extern int ag_setting_job_retention_min; /* -1: for ever */
 extern int ag_setting_default_time_limit_s;
 extern int ag_setting_model_cache_kb; /* a session */
 

@@ -16,6 +16,7 @@
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/parsenodes.h"
+#include "parser/parse_relation.h"
 #include "utils/builtins.h"
 #include "utils/formatting.h"
 #include "utils/guc.h"
@@ -197,11 +198,23 @@ open_table(AgSource *source, const char *data)
 							RelationGetRelationName(relation))));
 	}
 	source->relid = RelationGetRelid(relation);
+	source->uses_temp = relation->rd_rel->relpersistence == RELPERSISTENCE_TEMP;
 	source->table = pstrdup(RelationGetRelationName(relation));
 	source->qualified = quote_qualified_identifier(
 		get_namespace_name(RelationGetNamespace(relation)), RelationGetRelationName(relation));
 	read_columns(source, RelationGetDescr(relation));
 	relation_close(relation, NoLock); /* the lock stays: its columns must not change under us */
+}
+
+/* SPI leaves its own memory context the current one. */
+static SPIPlanPtr
+prepare(const char *sql)
+{
+	MemoryContext context = CurrentMemoryContext;
+	SPIPlanPtr plan = SPI_prepare(sql, 0, NULL);
+
+	MemoryContextSwitchTo(context);
+	return plan;
 }
 
 static void
@@ -223,7 +236,7 @@ select_from_table(AgSource *source)
 		appendStringInfo(&sql, "%s%s", n++ > 0 ? ", " : "", quote_identifier(column->name));
 	}
 	appendStringInfo(&sql, " FROM %s", source->qualified);
-	source->plan = SPI_prepare(sql.data, 0, NULL);
+	source->plan = prepare(sql.data);
 	if (source->plan == NULL)
 		elog(ERROR, "could not prepare the reading of \"%s\": %s", source->table,
 			 SPI_result_code_string(SPI_result));
@@ -246,7 +259,7 @@ open_query(AgSource *source, const char *data)
 	CachedPlanSource *cached;
 	Query *query;
 
-	source->plan = SPI_prepare(data, 0, NULL);
+	source->plan = prepare(data);
 	if (source->plan == NULL)
 		elog(ERROR, "could not prepare the query: %s", SPI_result_code_string(SPI_result));
 	sources = SPI_plan_get_plan_sources(source->plan);
@@ -261,6 +274,7 @@ open_query(AgSource *source, const char *data)
 	if (query->commandType != CMD_SELECT || query->utilityStmt != NULL || query->hasModifyingCTE ||
 		cached->resultDesc == NULL)
 		reject_query("the data must be a query that only reads");
+	source->uses_temp = isQueryUsingTempRelation(query);
 	if (query->rowMarks != NIL)
 		reject_query("the data can't be a query that locks rows (FOR UPDATE or FOR SHARE)");
 	read_columns(source, cached->resultDesc);

@@ -24,7 +24,8 @@ typedef struct AgSource
 {
 	const char *table; /* the table's own name; NULL: a query */
 	Oid relid;
-	int n_columns; /* live columns only */
+	bool uses_temp; /* a temporary table, view, or a query over one */
+	int n_columns;  /* live columns only */
 	AgSourceColumn *columns;
 	SPIPlanPtr plan;
 	char *qualified; /* schema-qualified and quoted name of the table */

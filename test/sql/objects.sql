@@ -28,7 +28,7 @@ FROM pg_depend AS d JOIN pg_proc AS p ON d.classid = 'pg_proc'::regclass AND d.o
 WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
   AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'ag_pg')
   AND CASE WHEN p.proname ~ '^ag_predict(_class|_proba|_quantiles)?$' THEN p.provolatile <> 's' OR p.proparallel <> 's'
-           WHEN p.proname ~ '^ag_(fit$|drop|activate|create|rename|grant|revoke|reassign)' THEN p.provolatile <> 'v' OR p.proparallel <> 'u'
+           WHEN p.proname ~ '^ag_(fit$|fit_async|wait|cancel|drop|activate|create|rename|grant|revoke|reassign)' THEN p.provolatile <> 'v' OR p.proparallel <> 'u'
            ELSE p.provolatile = 'i' AND p.proname !~ '^ag_(version|options|families|in_test)$' END
 ORDER BY 1;
 
@@ -43,5 +43,5 @@ SELECT c.oid::regclass AS not_dumped
 FROM pg_depend AS d JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND d.objid = c.oid
 JOIN pg_extension AS e ON e.oid = d.refobjid
 WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e' AND c.relkind IN ('r', 'S') AND e.extname = 'ag_pg'
-  AND NOT c.oid = ANY (coalesce(e.extconfig, '{}'))
+  AND c.relname <> 'ag_job_order' AND NOT c.oid = ANY (coalesce(e.extconfig, '{}'))
 ORDER BY 1;
