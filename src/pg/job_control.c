@@ -120,9 +120,10 @@ state_now(int64 id, const char *state, const char *home)
 	{
 		if (ag_job_is_locked(id))
 			return state;
-		look_at(id, false, &job); /* it may have ended well since it was read */
+		/* it may have ended since it was read; that it died may be written down by now */
+		look_at(id, false, &job);
 		if (strcmp(job.state, "running") != 0)
-			return state;
+			return strcmp(job.state, "failed") == 0 ? "failed" : state;
 	}
 	see_to_worker();
 	return strcmp(state, "queued") == 0 && strcmp(home, ag_job_home()) == 0 ? state : "failed";
