@@ -229,8 +229,31 @@ COMMENT ON FUNCTION @extschema@.ag_version() IS
 
 -- --- predicting. Strict where a NULL model or row can only give NULL; STABLE because a model may be fitted again.
 
+CREATE FUNCTION @extschema@.ag_predict_support(internal) RETURNS internal
+    LANGUAGE c STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'ag_sql_predict_support';
+COMMENT ON FUNCTION @extschema@.ag_predict_support(internal) IS
+    'tells the planner how to predict from a row''s columns, without the row';
+
+CREATE FUNCTION @extschema@.ag_predict_columns(model text, called oid, columns text[], VARIADIC "values" "any") RETURNS double precision
+    LANGUAGE c STABLE PARALLEL SAFE COST 100
+    AS 'MODULE_PATHNAME', 'ag_sql_predict_columns';
+COMMENT ON FUNCTION @extschema@.ag_predict_columns(text, oid, text[], "any") IS
+    'what the planner makes of ag_predict with a row: for it alone to call';
+
+CREATE FUNCTION @extschema@.ag_predict_class_columns(model text, called oid, columns text[], VARIADIC "values" "any") RETURNS text
+    LANGUAGE c STABLE PARALLEL SAFE COST 100
+    AS 'MODULE_PATHNAME', 'ag_sql_predict_class_columns';
+COMMENT ON FUNCTION @extschema@.ag_predict_class_columns(text, oid, text[], "any") IS
+    'what the planner makes of ag_predict_class with a row: for it alone to call';
+
+CREATE FUNCTION @extschema@.ag_predict_proba_columns(model text, called oid, columns text[], VARIADIC "values" "any") RETURNS jsonb
+    LANGUAGE c STABLE PARALLEL SAFE COST 100
+    AS 'MODULE_PATHNAME', 'ag_sql_predict_proba_columns';
+COMMENT ON FUNCTION @extschema@.ag_predict_proba_columns(text, oid, text[], "any") IS
+    'what the planner makes of ag_predict_proba with a row: for it alone to call';
+
 CREATE FUNCTION @extschema@.ag_predict(model text, features record) RETURNS double precision
-    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100 SUPPORT @extschema@.ag_predict_support
     AS 'MODULE_PATHNAME', 'ag_sql_predict_record';
 COMMENT ON FUNCTION @extschema@.ag_predict(text, record) IS
     'predicted number, or the class when the label is numeric or boolean (1/0); columns are matched by name; the row is a table''s or sub-query''s alias; NULL when model or row is NULL';
@@ -266,7 +289,7 @@ COMMENT ON FUNCTION @extschema@.ag_predict(text, text, anycompatible) IS
     'prediction as a value of the sample''s type, as in ag_predict(''m'', t, NULL::integer); the row is a JSON object given as text; NULL when model or row is NULL';
 
 CREATE FUNCTION @extschema@.ag_predict_class(model text, features record) RETURNS text
-    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100 SUPPORT @extschema@.ag_predict_support
     AS 'MODULE_PATHNAME', 'ag_sql_predict_class_record';
 COMMENT ON FUNCTION @extschema@.ag_predict_class(text, record) IS
     'predicted class of a classifier; the row is a table''s or sub-query''s alias; NULL when model or row is NULL';
@@ -284,7 +307,7 @@ COMMENT ON FUNCTION @extschema@.ag_predict_class(text, text) IS
     'predicted class of a classifier; the row is a JSON object given as text; NULL when model or row is NULL';
 
 CREATE FUNCTION @extschema@.ag_predict_proba(model text, features record) RETURNS jsonb
-    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100 SUPPORT @extschema@.ag_predict_support
     AS 'MODULE_PATHNAME', 'ag_sql_predict_proba_record';
 COMMENT ON FUNCTION @extschema@.ag_predict_proba(text, record) IS
     'probability of each class, {"class": p, ...}; the row is a table''s or sub-query''s alias; NULL when model or row is NULL';

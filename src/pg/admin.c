@@ -111,6 +111,7 @@ ag_sql_drop(PG_FUNCTION_ARGS)
 	ag_catalog_execute("DELETE FROM @.ag_predictor_grant WHERE predictor = $1 AND NOT EXISTS "
 					   "(SELECT FROM @.ag_predictor WHERE name = $1)",
 					   1, types, values, NULL);
+	ag_catalog_changed();
 	PG_RETURN_INT32((int32) n_versions);
 }
 
@@ -155,6 +156,7 @@ ag_sql_activate(PG_FUNCTION_ARGS)
 	ag_catalog_execute("UPDATE @.ag_predictor SET pinned = (version = $2) WHERE name = $1 AND "
 					   "owner = $3",
 					   3, types, values, NULL);
+	ag_catalog_changed();
 	PG_RETURN_VOID();
 }
 
@@ -207,5 +209,6 @@ ag_sql_rename(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("model \"%s\" does not exist", model),
 				 errdetail("Another session has just dropped it.")));
 	ag_rights_rename(name.name, new_name);
+	ag_catalog_changed();
 	PG_RETURN_VOID();
 }

@@ -151,6 +151,8 @@ ag_call_read(AgCall *call, AgRowForm form, Datum features)
 			return ag_row_from_jsonb(call->map, DatumGetJsonbP(features));
 		case AG_ROW_TEXT:
 			return ag_row_from_text(call->map, DatumGetTextPP(features));
+		case AG_ROW_COLUMNS:
+			break;
 	}
 	return NULL;
 }

@@ -46,7 +46,8 @@ typedef enum AgRowForm
 {
 	AG_ROW_RECORD,
 	AG_ROW_JSONB,
-	AG_ROW_TEXT
+	AG_ROW_TEXT,
+	AG_ROW_COLUMNS /* one argument each: columns.h */
 } AgRowForm;
 
 /* The model's inputs of one row, good until the next one is read. */

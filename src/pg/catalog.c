@@ -160,8 +160,8 @@ ag_catalog_become_owner(Oid *caller, int *caller_context)
 
 /* --- names --- */
 
-void
-ag_model_name_parse(const char *model, AgModelName *parsed)
+bool
+ag_model_name_try(const char *model, AgModelName *parsed)
 {
 	const char *slash = strchr(model, '/');
 	const char *name_end = slash != NULL ? slash : model + strlen(model);
@@ -189,12 +189,20 @@ ag_model_name_parse(const char *model, AgModelName *parsed)
 		name_end = at;
 	}
 	if (!ok || name_end == model)
+		return false;
+	parsed->name = pnstrdup(model, name_end - model);
+	return true;
+}
+
+void
+ag_model_name_parse(const char *model, AgModelName *parsed)
+{
+	if (!ag_model_name_try(model, parsed))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("invalid model name: \"%s\"", model),
 				 errhint("Write a model as 'name', a version of it as 'name@3', one member of its "
 						 "ensemble as 'name/GBM'.")));
-	parsed->name = pnstrdup(model, name_end - model);
 }
 
 void
@@ -311,6 +319,27 @@ choose_version(Oid role, const AgModelName *name, bool want_row, Choice *choice)
 		choice->row->right = right;
 	}
 	ag_scan_end(&scan);
+}
+
+bool
+ag_catalog_find_quietly(const char *model, pg_uuid_t *id, char **member, AgPredictorRow **row)
+{
+	AgModelName name;
+	Choice choice = {0};
+
+	if (!ag_model_name_try(model, &name))
+		return false;
+	choose_version(GetUserId(), &name, true, &choice);
+	*id = choice.id;
+	*member = name.member;
+	*row = choice.row;
+	return choice.found;
+}
+
+void
+ag_catalog_changed(void)
+{
+	CacheInvalidateRelcacheByRelid(ag_catalog_relation("ag_predictor"));
 }
 
 void

@@ -87,7 +87,8 @@ typedef struct AgModelName
 	char *member; /* NULL: the predictor's best model */
 } AgModelName;
 
-/* Takes it apart; 22023 when the text is no model name. */
+/* Takes it apart; 22023, or false, when the text is no model name. */
+extern bool ag_model_name_try(const char *model, AgModelName *parsed);
 extern void ag_model_name_parse(const char *model, AgModelName *parsed);
 
 /* 22023 unless a predictor can have that name. option: it was not given by the user, and this option could. NULL: it was. */
@@ -99,6 +100,13 @@ extern void ag_model_name_check(const char *name, const char *option);
  * names don't leak); 22023 when the text is no model name. row may be NULL: only the check and the id.
  */
 extern void ag_catalog_find(const char *model, pg_uuid_t *id, char **member, AgPredictorRow **row);
+
+/* The same without errors: false where there is none, or the text is no model name. */
+extern bool ag_catalog_find_quietly(const char *model, pg_uuid_t *id, char **member,
+									AgPredictorRow **row);
+
+/* Plans that name a model are made again: to be called by whoever changes what names mean. */
+extern void ag_catalog_changed(void);
 
 /* The same with the rights of another role than the current user. */
 extern void ag_catalog_find_as(Oid role, const char *model, pg_uuid_t *id, char **member,

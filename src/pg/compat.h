@@ -9,6 +9,7 @@
 
 #include "catalog/namespace.h"
 #include "catalog/pg_authid.h"
+#include "catalog/pg_proc.h"
 #include "executor/spi.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
@@ -173,6 +174,17 @@ ag_qualified_name_list(const char *name)
 	return stringToQualifiedNameList(name, NULL);
 #else
 	return stringToQualifiedNameList(name);
+#endif
+}
+
+/* May the role execute the function? */
+static inline AclResult
+ag_function_aclcheck(Oid function, Oid role)
+{
+#if PG_VERSION_NUM >= 160000
+	return object_aclcheck(ProcedureRelationId, function, role, ACL_EXECUTE);
+#else
+	return pg_proc_aclcheck(function, role, ACL_EXECUTE);
 #endif
 }
 

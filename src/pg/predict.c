@@ -15,15 +15,21 @@
 
 #include "pg/call.h"
 #include "pg/choice.h"
+#include "pg/columns.h"
 #include "pg/result.h"
 
 /* The model named by argument 0, run on the row of argument 1. */
 static AgCall *
 predict(FunctionCallInfo fcinfo, AgRowForm form)
 {
-	text *name = PG_GETARG_TEXT_PP(0);
-	AgCall *call = ag_call_get((AgCall **) &fcinfo->flinfo->fn_extra, fcinfo->flinfo->fn_mcxt,
-							   VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name), InvalidOid);
+	text *name;
+	AgCall *call;
+
+	if (form == AG_ROW_COLUMNS)
+		return ag_columns_predict(fcinfo);
+	name = PG_GETARG_TEXT_PP(0);
+	call = ag_call_get((AgCall **) &fcinfo->flinfo->fn_extra, fcinfo->flinfo->fn_mcxt,
+					   VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name), InvalidOid);
 
 	ag_call_run(call, form, PG_GETARG_DATUM(1));
 	return call;
@@ -50,6 +56,7 @@ predict_value(FunctionCallInfo fcinfo, AgRowForm form)
 PG_FUNCTION_INFO_V1(ag_sql_predict_record);
 PG_FUNCTION_INFO_V1(ag_sql_predict_jsonb);
 PG_FUNCTION_INFO_V1(ag_sql_predict_text);
+PG_FUNCTION_INFO_V1(ag_sql_predict_columns);
 
 Datum
 ag_sql_predict_record(PG_FUNCTION_ARGS)
@@ -67,6 +74,12 @@ Datum
 ag_sql_predict_text(PG_FUNCTION_ARGS)
 {
 	return predict_value(fcinfo, AG_ROW_TEXT);
+}
+
+Datum
+ag_sql_predict_columns(PG_FUNCTION_ARGS)
+{
+	return predict_value(fcinfo, AG_ROW_COLUMNS);
 }
 
 /* --- ag_predict, typed by a sample --- */
@@ -132,6 +145,7 @@ predict_class(FunctionCallInfo fcinfo, AgRowForm form)
 PG_FUNCTION_INFO_V1(ag_sql_predict_class_record);
 PG_FUNCTION_INFO_V1(ag_sql_predict_class_jsonb);
 PG_FUNCTION_INFO_V1(ag_sql_predict_class_text);
+PG_FUNCTION_INFO_V1(ag_sql_predict_class_columns);
 
 Datum
 ag_sql_predict_class_record(PG_FUNCTION_ARGS)
@@ -149,6 +163,12 @@ Datum
 ag_sql_predict_class_text(PG_FUNCTION_ARGS)
 {
 	return predict_class(fcinfo, AG_ROW_TEXT);
+}
+
+Datum
+ag_sql_predict_class_columns(PG_FUNCTION_ARGS)
+{
+	return predict_class(fcinfo, AG_ROW_COLUMNS);
 }
 
 /* --- ag_predict_proba: all classes --- */
@@ -172,6 +192,7 @@ predict_proba(FunctionCallInfo fcinfo, AgRowForm form)
 PG_FUNCTION_INFO_V1(ag_sql_predict_proba_record);
 PG_FUNCTION_INFO_V1(ag_sql_predict_proba_jsonb);
 PG_FUNCTION_INFO_V1(ag_sql_predict_proba_text);
+PG_FUNCTION_INFO_V1(ag_sql_predict_proba_columns);
 
 Datum
 ag_sql_predict_proba_record(PG_FUNCTION_ARGS)
@@ -189,6 +210,12 @@ Datum
 ag_sql_predict_proba_text(PG_FUNCTION_ARGS)
 {
 	return predict_proba(fcinfo, AG_ROW_TEXT);
+}
+
+Datum
+ag_sql_predict_proba_columns(PG_FUNCTION_ARGS)
+{
+	return predict_proba(fcinfo, AG_ROW_COLUMNS);
 }
 
 /* --- ag_predict_proba: one class --- */

@@ -237,6 +237,25 @@ ag_row_from_slot(AgRowMap *map, TupleTableSlot *slot)
 	return map->values;
 }
 
+bool
+ag_row_map_is_bound(const AgRowMap *map)
+{
+	return map->slot != NULL;
+}
+
+const AgValue *
+ag_row_from_arguments(AgRowMap *map, const NullableDatum *arguments)
+{
+	for (int i = 0; i < map->n_used; i++)
+	{
+		const Input *input = &map->used[i];
+
+		ag_converter_run(input->converter, arguments[input->column].value,
+						 arguments[input->column].isnull, &map->values[input->at]);
+	}
+	return map->values;
+}
+
 const AgValue *
 ag_row_from_record(AgRowMap *map, HeapTupleHeader record)
 {

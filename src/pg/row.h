@@ -37,4 +37,8 @@ extern const AgValue *ag_row_from_text(AgRowMap *map, const text *features);
 extern void ag_row_map_bind(AgRowMap *map, TupleDesc desc);
 extern const AgValue *ag_row_from_slot(AgRowMap *map, TupleTableSlot *slot);
 
+/* The same for a function's arguments, one a column of the descriptor. */
+extern bool ag_row_map_is_bound(const AgRowMap *map);
+extern const AgValue *ag_row_from_arguments(AgRowMap *map, const NullableDatum *arguments);
+
 #endif

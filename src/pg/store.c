@@ -16,7 +16,6 @@
 #include "storage/lock.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/inval.h"
 #include "utils/json.h"
 #include "utils/jsonb.h"
 #include "utils/lsyscache.h"
@@ -387,6 +386,5 @@ ag_catalog_store_part(const pg_uuid_t *id, int member, int part, const void *byt
 void
 ag_catalog_store_end(const pg_uuid_t *id)
 {
-	/* plans that name a model depend on the table: they are made again */
-	CacheInvalidateRelcacheByRelid(ag_catalog_relation("ag_predictor"));
+	ag_catalog_changed();
 }

@@ -1,0 +1,111 @@
+/*
+ * columns.c - see columns.h: reading the columns at execution. The rewriting is in support.c.
+ */
+#include "postgres.h"
+
+#include "access/tupdesc.h"
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+
+#include "pg/columns.h"
+#include "pg/compat.h"
+
+#define FIRST_COLUMN 3 /* argument */
+
+/* In fn_extra. */
+typedef struct State
+{
+	AgCall *call;
+	Oid checked_role; /* whose right to execute was looked at last */
+} State;
+
+static void
+not_for_users(void)
+{
+	ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					errmsg("this function is for the planner to call"),
+					errhint("Use ag_predict, ag_predict_class or ag_predict_proba.")));
+}
+
+/* ag_predict for ag_predict_columns, and so on: no other function's right counts. */
+static bool
+stands_for(Oid function, Oid called)
+{
+	char *name = get_func_name(function), *called_name = get_func_name(called);
+
+	return name != NULL && called_name != NULL &&
+		   get_func_namespace(function) == get_func_namespace(called) &&
+		   strcmp(name, psprintf("%s_columns", called_name)) == 0;
+}
+
+static void
+check_right(FunctionCallInfo fcinfo, State *state)
+{
+	Oid called = PG_GETARG_OID(1);
+	AclResult result;
+
+	if (state->checked_role == GetUserId())
+		return;
+	if (!stands_for(fcinfo->flinfo->fn_oid, called))
+		not_for_users();
+	result = ag_function_aclcheck(called, GetUserId());
+	if (result != ACLCHECK_OK)
+		aclcheck_error(result, OBJECT_FUNCTION, get_func_name(called));
+	state->checked_role = GetUserId();
+}
+
+/* The arguments as a row of that many columns, each with its name and type. */
+static TupleDesc
+describe(FunctionCallInfo fcinfo)
+{
+	int n = PG_NARGS() - FIRST_COLUMN, n_names;
+	TupleDesc desc = CreateTemplateTupleDesc(n);
+	Datum *names;
+	bool *nulls;
+
+	deconstruct_array(PG_GETARG_ARRAYTYPE_P(2), TEXTOID, -1, false, TYPALIGN_INT, &names, &nulls,
+					  &n_names);
+	if (n_names != n)
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						errmsg("there are %d names for %d columns", n_names, n)));
+	for (int i = 0; i < n; i++)
+	{
+		Oid type = get_fn_expr_argtype(fcinfo->flinfo, FIRST_COLUMN + i);
+
+		if (nulls[i] || !OidIsValid(type))
+			ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+							errmsg("column %d has no name or no type", i + 1)));
+		TupleDescInitEntry(desc, i + 1, TextDatumGetCString(names[i]), type, -1, 0);
+	}
+	return desc;
+}
+
+AgCall *
+ag_columns_predict(FunctionCallInfo fcinfo)
+{
+	State *state = fcinfo->flinfo->fn_extra;
+	AgCall *call;
+	text *name;
+
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(1) || PG_ARGISNULL(2) ||
+		get_fn_expr_variadic(fcinfo->flinfo))
+		not_for_users();
+	if (state == NULL)
+	{
+		state = MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt, sizeof(State));
+		fcinfo->flinfo->fn_extra = state;
+	}
+	check_right(fcinfo, state);
+	name = PG_GETARG_TEXT_PP(0);
+	call = ag_call_get(&state->call, fcinfo->flinfo->fn_mcxt, VARDATA_ANY(name),
+					   VARSIZE_ANY_EXHDR(name), InvalidOid);
+	if (!ag_row_map_is_bound(call->map))
+		ag_row_map_bind(call->map, describe(fcinfo));
+	ag_predictor_run(call->model->predictor,
+					 ag_row_from_arguments(call->map, fcinfo->args + FIRST_COLUMN), call->out);
+	return call;
+}
