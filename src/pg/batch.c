@@ -27,6 +27,7 @@ typedef struct Receiver
 	char **keys;       /* likewise */
 	AgBatch batch;
 	int64 n_rows;
+	const AgSource *source;
 } Receiver;
 
 static void
@@ -35,6 +36,7 @@ receiver_startup(DestReceiver *self, int operation, TupleDesc desc)
 	Receiver *receiver = (Receiver *) self;
 	MemoryContext caller = MemoryContextSwitchTo(receiver->home);
 
+	ag_source_check(receiver->source, desc);
 	ag_row_map_bind(receiver->map, desc);
 	if (receiver->key_column >= 0)
 	{
@@ -151,6 +153,7 @@ ag_batch_run(const char *data, const char *name, const AgOpenModel *model, const
 		source->columns[key].wanted = true;
 	}
 	ag_source_select(source);
+	receiver->source = source;
 	if (key >= 0)
 		receiver->key_column = source->columns[key].position;
 	ag_source_run(source, &receiver->pub);

@@ -67,10 +67,8 @@ find_model(AgCall *call, Oid role)
 	ag_catalog_find_as(role, call->name, &id, &member, &row);
 	if (member == NULL)
 		member = row->best_model;
-	if (call->model != NULL && memcmp(&call->model->id, &id, UUID_LEN) == 0 &&
-		strcmp(call->model->member, member) == 0)
-		ag_row_map_recheck(call->map);
-	else
+	if (call->model == NULL || memcmp(&call->model->id, &id, UUID_LEN) != 0 ||
+		strcmp(call->model->member, member) != 0)
 		take_model(call, &id, member);
 }
 

@@ -3,6 +3,7 @@
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
 #include <math.h>
 
 #include "access/detoast.h"
@@ -247,6 +248,7 @@ copy_parts(const pg_uuid_t *id, int member, char *image, size_t size)
 		bytea *part = DatumGetByteaPP(ag_scan_must(&scan, PART_DATA));
 		size_t n = VARSIZE_ANY_EXHDR(part);
 
+		CHECK_FOR_INTERRUPTS();
 		if (n > size - at)
 			corrupt("Its bytes changed while they were read.");
 		if (ag_catalog_checksum(VARDATA_ANY(part), (uint32) n) !=

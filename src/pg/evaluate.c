@@ -56,6 +56,7 @@ typedef struct Receiver
 	int64 n_unknown;
 	int n_named;
 	char *named[MAX_NAMED];
+	const AgSource *source;
 } Receiver;
 
 /* --- labels --- */
@@ -225,6 +226,7 @@ receiver_startup(DestReceiver *self, int operation, TupleDesc desc)
 	Receiver *receiver = (Receiver *) self;
 	MemoryContext caller = MemoryContextSwitchTo(receiver->home);
 
+	ag_source_check(receiver->source, desc);
 	ag_row_map_bind(receiver->map, desc);
 	label_init(receiver, TupleDescAttr(desc, receiver->label_column)->atttypid);
 	MemoryContextSwitchTo(caller);
@@ -442,6 +444,7 @@ run(const char *data, const char *name, const char *label, const AgOpenModel *co
 	SPI_connect();
 	source = ag_source_open(data);
 	want_columns(receiver, source);
+	receiver->source = source;
 	ag_source_run(source, &receiver->pub);
 	predict_waiting(receiver);
 	SPI_finish();

@@ -154,6 +154,7 @@ ag_fit_take_frame(void *arg, const AgFrameHeader *header, const uint8 *payload)
 					(errcode(ERRCODE_PROTOCOL_VIOLATION),
 					 errmsg("unexpected frame of type %d from the trainer", (int) header->type)));
 	}
+	ag_arena_free(&call->message); /* told by now, and there may be many */
 	MemoryContextSwitchTo(old);
 }
 

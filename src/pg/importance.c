@@ -25,6 +25,7 @@
 #define CONFIDENCE 0.99
 #define MOST_SETS 1000
 #define MOST_ROWS 10000000
+#define ROWS_AT_ONCE 1024 /* between two looks for a cancel */
 
 typedef struct Importance
 {
@@ -53,9 +54,17 @@ score(Shuffling *shuffling, const double *features)
 
 	ag_mem_init(&mem, INT64_MAX);
 	ag_error_init(&error);
-	ag_error_check(ag_predictor_run_rows(&ctx, evaluation->model->predictor, evaluation->n_rows,
-										 features, evaluation->out[0]),
-				   &error);
+	for (int64 from = 0; from < evaluation->n_rows; from += ROWS_AT_ONCE)
+	{
+		AgPredictor *predictor = evaluation->model->predictor;
+		int64 n = Min(ROWS_AT_ONCE, evaluation->n_rows - from);
+
+		CHECK_FOR_INTERRUPTS();
+		ag_error_check(ag_predictor_run_rows(
+						   &ctx, predictor, n, features + from * ag_predictor_features(predictor),
+						   evaluation->out[0] + from * evaluation->model->n_outputs),
+					   &error);
+	}
 	return ag_metric_score(shuffling->metric, ag_evaluate_metric(evaluation, 0, shuffling->metric));
 }
 

@@ -46,7 +46,6 @@ struct AgRowMap
 	Oid type;
 	int32 typmod;
 	uint64 identity; /* of the type's descriptor */
-	bool must_check; /* that identity */
 	int n_columns;   /* up to the last one needed */
 	TupleTableSlot *slot;
 };
@@ -94,12 +93,6 @@ ag_row_map_create(const AgOpenModel *model, const char *name, MemoryContext pare
 	}
 	MemoryContextSwitchTo(caller);
 	return map;
-}
-
-void
-ag_row_map_recheck(AgRowMap *map)
-{
-	map->must_check = true;
 }
 
 /* --- missing columns --- */
@@ -220,7 +213,6 @@ bind_type(AgRowMap *map, Oid type, int32 typmod)
 	map->type = type;
 	map->typmod = typmod;
 	map->identity = assign_record_type_identifier(type, typmod);
-	map->must_check = false;
 }
 
 const AgValue *
@@ -264,10 +256,10 @@ ag_row_from_record(AgRowMap *map, HeapTupleHeader record)
 	const AgValue *values;
 	HeapTupleData tuple;
 
+	/* A composite type that no table's lock guards may change between two rows of one statement. */
 	if (map->slot == NULL || type != map->type || typmod != map->typmod ||
-		(map->must_check && assign_record_type_identifier(type, typmod) != map->identity))
+		assign_record_type_identifier(type, typmod) != map->identity)
 		bind_type(map, type, typmod);
-	map->must_check = false;
 	tuple.t_len = HeapTupleHeaderGetDatumLength(record);
 	ItemPointerSetInvalid(&tuple.t_self);
 	tuple.t_tableOid = InvalidOid;

@@ -21,9 +21,6 @@ typedef struct AgRowMap AgRowMap;
 extern AgRowMap *ag_row_map_create(const AgOpenModel *model, const char *name,
 								   MemoryContext parent);
 
-/* A new statement runs: the row's type is looked at again. */
-extern void ag_row_map_recheck(AgRowMap *map);
-
 /*
  * The model's inputs of one row. Columns that the model doesn't use are not looked at; a used one that is missing is
  * ERROR 42703, which names all of them. The values are good until the next call or until the current (short-lived)

@@ -323,6 +323,21 @@ ag_source_select(AgSource *source)
 }
 
 void
+ag_source_check(const AgSource *source, TupleDesc desc)
+{
+	for (int c = 0; c < source->n_columns; c++)
+	{
+		const AgSourceColumn *column = &source->columns[c];
+
+		if (column->wanted && (column->position >= desc->natts ||
+							   TupleDescAttr(desc, column->position)->atttypid != column->typid))
+			ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+							errmsg("the columns of the data changed while it was being opened"),
+							errhint("Try again.")));
+	}
+}
+
+void
 ag_source_run(AgSource *source, DestReceiver *receiver)
 {
 	bool was_read_only = XactReadOnly;

@@ -48,6 +48,12 @@ extern int ag_source_find_column(const AgSource *source, const char *name, const
 extern void ag_source_select(AgSource *source);
 
 /*
+ * For a receiver's rStartup: ERROR unless the rows' descriptor has the wanted columns that the source was opened with. A plan may
+ * be made again between the look at its columns and its run, and then mean other types.
+ */
+extern void ag_source_check(const AgSource *source, TupleDesc desc);
+
+/*
  * Runs it to the end, every row to the receiver (whose rStartup gets the row's descriptor). The caller's snapshot, rights
  * and row-level security count, functions in the query can't write, no parallel plan is used.
  */

@@ -32,6 +32,7 @@ typedef struct Stream
 	AgWriter frame;
 	MemoryContext scratch; /* what conversions allocate */
 	int64 n_rows;
+	const AgSource *source;
 } Stream;
 
 /* The block's memory isn't the server's: it goes with the memory context the stream lives in, in an error too. */
@@ -114,10 +115,7 @@ start_up(DestReceiver *self, int operation, TupleDesc desc)
 {
 	Stream *stream = (Stream *) self;
 
-	/* the plan may have been made again since it was looked at */
-	for (int c = 0; c < stream->schema->n_columns; c++)
-		if (stream->positions[c] >= desc->natts)
-			elog(ERROR, "the data has fewer columns than when the fit began");
+	ag_source_check(stream->source, desc);
 }
 
 static void
@@ -135,6 +133,7 @@ create_stream(AgSource *source, const AgSchema *schema, const int *columns, pg_t
 	AgError err;
 
 	stream->receiver.receiveSlot = receive_row;
+	stream->source = source;
 	stream->receiver.rStartup = start_up;
 	stream->receiver.rShutdown = shut_down;
 	stream->receiver.rDestroy = shut_down;
