@@ -284,6 +284,7 @@ degenerate_classes(void)
 	AG_CHECK(isfinite(classes(AG_METRIC_ROC_AUC_OVR_MACRO, 300, 4, NULL)));
 	AG_CHECK_EQ(ag_metric_classes(&ctx, AG_METRIC_RMSE, 10, 2, class_of, proba, 0.5, NULL, &value),
 				AG_ERR_INTERNAL);
+	AG_CHECK_STR(err.message, "metric \"root_mean_squared_error\" is not one of 2 classes");
 	ag_error_init(&err);
 	AG_CHECK_EQ(
 		ag_metric_classes(&ctx, AG_METRIC_ROC_AUC, 10, 3, class_of, proba, 0.5, NULL, &value),

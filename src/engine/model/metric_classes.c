@@ -346,8 +346,12 @@ ag_metric_classes(const AgContext *ctx, AgMetric metric, int64_t n, int n_classe
 
 	*value = (double) NAN;
 	if (n_classes < 2 || !ag_metric_fits(metric, problem))
-		return ag_error_set(ctx->error, AG_ERR_INTERNAL, "metric %d is not one of %d classes",
-							(int) metric, n_classes);
+	{
+		const char *name = ag_metric_name(metric);
+
+		return ag_error_set(ctx->error, AG_ERR_INTERNAL, "metric \"%s\" is not one of %d classes",
+							name != NULL ? name : "none", n_classes);
+	}
 	if (n <= 0)
 		return AG_OK;
 	switch (metric)

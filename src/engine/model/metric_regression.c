@@ -253,8 +253,12 @@ ag_metric_regression(const AgContext *ctx, AgMetric metric, int64_t n, const dou
 
 	*value = (double) NAN;
 	if (!ag_metric_fits(metric, AG_PROBLEM_REGRESSION))
-		return ag_error_set(ctx->error, AG_ERR_INTERNAL, "metric %d is not one of regression",
-							(int) metric);
+	{
+		const char *name = ag_metric_name(metric);
+
+		return ag_error_set(ctx->error, AG_ERR_INTERNAL, "metric \"%s\" is not one of regression",
+							name != NULL ? name : "none");
+	}
 	if (n <= 0)
 		return AG_OK;
 	switch (metric)

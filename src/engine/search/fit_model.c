@@ -53,7 +53,7 @@ static AgStatus
 metric_value(AgFit *fit, const AgContext *ctx, int64_t n, const double *target,
 			 const int32_t *class_of, const double *proba, double *value)
 {
-	if (class_of != NULL)
+	if (fit->label->n_classes > 0)
 		return ag_metric_classes(ctx, fit->metric, n, fit->label->n_classes, class_of, proba, 0.5,
 								 NULL, value);
 	return ag_metric_regression(ctx, fit->metric, n, target, proba, NULL, value);
@@ -210,6 +210,12 @@ single_fit(AgFit *fit, const AgContext *ctx, bool last, AgFitModel *model)
 	const AgValidation *v = &fit->validation;
 
 	AG_TRY(child_fit(fit, ctx, model, last));
+	if (v->n_scored == 0) /* no score; some families leave an empty list of predictions */
+	{
+		ag_mem_free(ctx->mem, model->children[0].valid_proba);
+		model->children[0].valid_proba = NULL;
+		return AG_OK;
+	}
 	model->proba = model->children[0].valid_proba;
 	model->children[0].valid_proba = NULL;
 	if (model->proba == NULL)
