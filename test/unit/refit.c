@@ -118,6 +118,14 @@ stored(AgMem *mem)
 	AG_CHECK(error_of(mem, &r, find_name(&r, r.best) + 1, 0) < 0.12);
 	result_free(&r);
 
+	/* the best model predicts, though nobody asked for the one that was fitted again */
+	AG_REQUIRE(run_with(mem, &r, N_BASE, light + 1, 2, 0) == AG_OK);
+	best = find_name(&r, r.best);
+	AG_REQUIRE(best >= 0);
+	AG_CHECK(r.can_infer[best]);
+	AG_CHECK(error_of(mem, &r, best + 1, 0) < 0.12);
+	result_free(&r);
+
 	/* without a refit, only what the best combines */
 	AG_REQUIRE(run_with(mem, &r, 4, only + 1, 1, 0) == AG_OK);
 	AG_CHECK(r.n_members <= 3);

@@ -68,25 +68,35 @@ ag_fit_best_model(const AgFit *fit, double *value)
 	return fit->models[best].name;
 }
 
+/* A bag whose children aren't stored can't predict; the model that replaces it can. */
+static bool
+needs_full(const AgFit *fit, const AgFitModel *model)
+{
+	return model->is_bag && !fit->options->save_bag_folds && model->full.image != NULL;
+}
+
 const char *
 ag_fit_best(AgFit *fit, double *value)
 {
 	const char *name = ag_fit_best_model(fit, value);
-	bool is_full = false, is_single = false;
+	bool has_full = false, full_needed = false, is_single = false;
 	char full[128];
 	const char *copy;
 
-	if (!fit->options->set_best_to_refit_full)
-		return name;
 	for (int i = 0; i < fit->n_models; i++)
 		if (strcmp(fit->models[i].name, name) == 0)
 		{
 			is_single = true;
-			is_full = fit->models[i].full.image != NULL;
+			has_full = fit->models[i].full.image != NULL;
+			full_needed = needs_full(fit, &fit->models[i]);
 		}
 	for (int i = 0; i < fit->n_models && !is_single; i++)
-		is_full = is_full || (fit->models[i].weight > 0.0 && fit->models[i].full.image != NULL);
-	if (!is_full)
+		if (fit->models[i].weight > 0.0)
+		{
+			has_full = has_full || fit->models[i].full.image != NULL;
+			full_needed = full_needed || needs_full(fit, &fit->models[i]);
+		}
+	if (!has_full || (!fit->options->set_best_to_refit_full && !full_needed))
 		return name;
 	snprintf(full, sizeof full, "%s_FULL", name);
 	copy = ag_arena_strndup(&fit->arena, full, strlen(full));
