@@ -195,6 +195,35 @@ nothing_asked(AgMem *mem)
 		ag_options_free(accepted(mem, lines[i]));
 }
 
+/* A family asked for by name is fitted, whether or not the list of models has it. */
+static void
+included_families(AgMem *mem)
+{
+	AgFitOptions *o =
+		accepted(mem, "/included_model_types [ 3\n/included_model_types/0 s REALMLP\n"
+					  "/included_model_types/1 s GBM\n/included_model_types/2 s REALMLP");
+
+	AG_REQUIRE(o->n_models == 4);
+	AG_CHECK_STR(o->models[0].name, "GBM");
+	AG_CHECK_STR(o->models[3].name, "REALMLP");
+	AG_CHECK_STR(o->models[3].params_json, "{}");
+	ag_options_free(o);
+	o = accepted(mem, "/hyperparameters s light\n/included_model_types s KNN");
+	AG_REQUIRE(o->n_models == 1);
+	AG_CHECK_STR(o->models[0].name, "KNN");
+	ag_options_free(o);
+	/* an object of families says itself what there is */
+	o = accepted(mem, "/hyperparameters { 1\n/hyperparameters/GBM { 0\n"
+					  "/included_model_types [ 2\n/included_model_types/0 s KNN\n"
+					  "/included_model_types/1 s GBM");
+	AG_REQUIRE(o->n_models == 1);
+	AG_CHECK_STR(o->models[0].name, "GBM");
+	ag_options_free(o);
+	refused(mem, "/included_model_types s KNN\n/excluded_model_types s KNN", AG_ERR_OPTION,
+			"the options leave no model to fit",
+			"Look at \"hyperparameters\", \"included_model_types\" and \"excluded_model_types\".");
+}
+
 static void
 unknown_names(AgMem *mem)
 {
@@ -551,6 +580,7 @@ main(void)
 	bags(&mem);
 	everything(&mem);
 	nothing_asked(&mem);
+	included_families(&mem);
 	unknown_names(&mem);
 	wrong_values(&mem);
 	unsupported(&mem);

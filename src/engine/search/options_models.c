@@ -245,6 +245,27 @@ list_models(const AgModelList *list, const AgOptionNode *included, const AgOptio
 	return AG_OK;
 }
 
+/* Families asked for by name that the list lacks: with their defaults, after the list's own. */
+static AgStatus
+list_complete(const AgModelList *list, const AgOptionNode *included, const AgOptionNode *excluded,
+			  AgFitOptions *options, const AgFitArgs *common, AgError *err)
+{
+	if (included == NULL || included->type == AG_JSON_NULL)
+		return AG_OK;
+	for (int f = 0; f < AG_FAMILY_LAST; f++)
+	{
+		AgListModel plain = {(AgFamilyId) f, ""};
+		bool wanted;
+
+		AG_TRY(family_wanted(included, excluded, ag_family(plain.family)->key, &wanted, err));
+		for (int i = 0; i < list->n_models; i++)
+			wanted = wanted && list->models[i].family != plain.family;
+		if (wanted)
+			AG_TRY(list_model(&plain, options, common, err));
+	}
+	return AG_OK;
+}
+
 static bool
 family_known(const char *key)
 {
@@ -490,6 +511,7 @@ ag_models_parse(const AgOptionNode *hyperparameters, const char *list_name,
 		if (node != NULL && node->type == AG_JSON_STRING)
 			AG_TRY(list_find(node, &list, err));
 		AG_TRY(list_models(list, included, excluded, options, args, err));
+		AG_TRY(list_complete(list, included, excluded, options, args, err));
 	}
 	else if (node->type == AG_JSON_OBJECT)
 	{
