@@ -295,6 +295,48 @@ left_out(void)
 	AG_CHECK_EQ(mem.used_bytes, 0);
 }
 
+/* Too few rows to hold any out: every family is fitted all the same. */
+static void
+few_rows_all_families(AgMem *mem)
+{
+	static const AgOptionEntry all[] = {
+		{"/hyperparameters", AG_JSON_OBJECT, "10"},
+		{"/hyperparameters/GBM", AG_JSON_OBJECT, "0"},
+		{"/hyperparameters/LR", AG_JSON_OBJECT, "0"},
+		{"/hyperparameters/KNN", AG_JSON_OBJECT, "0"},
+		{"/hyperparameters/RF", AG_JSON_OBJECT, "0"},
+		{"/hyperparameters/XT", AG_JSON_OBJECT, "0"},
+		{"/hyperparameters/NN_TORCH", AG_JSON_OBJECT, "1"},
+		{"/hyperparameters/NN_TORCH/num_epochs", AG_JSON_NUMBER, "3"},
+		{"/hyperparameters/FASTAI", AG_JSON_OBJECT, "0"},
+		{"/hyperparameters/REALMLP", AG_JSON_OBJECT, "0"},
+		{"/hyperparameters/XGB", AG_JSON_OBJECT, "0"},
+		{"/hyperparameters/CAT", AG_JSON_OBJECT, "0"},
+	};
+
+	for (int n_classes = 0; n_classes <= 3; n_classes += n_classes == 0 ? 2 : 1)
+	{
+		Setting s = {.mem = mem,
+					 .n_rows = 8,
+					 .n_classes = n_classes,
+					 .entries = all,
+					 .n_entries = sizeof all / sizeof all[0]};
+		Result r = {0};
+		AgError err;
+
+		if (!AG_CHECK_EQ(run(&s, &r, &err), AG_OK))
+			fprintf(stderr, "    %s\n", err.message);
+		AG_CHECK_EQ(r.n_members, AG_FAMILY_LAST);
+		AG_CHECK_EQ(r.n_warnings, 0);
+		if (r.n_warnings > 0)
+			fprintf(stderr, "    %s\n", r.warning);
+		for (int i = 0; i < r.n_members; i++)
+			AG_CHECK(isnan(r.scores[i]) && r.can_infer[i]);
+		result_free(&r);
+	}
+	AG_CHECK_EQ(mem->used_bytes, 0);
+}
+
 static void
 ends_early(AgMem *mem)
 {
@@ -311,6 +353,7 @@ ends_early(AgMem *mem)
 		{"/ag_args_fit", AG_JSON_OBJECT, "1"},
 		{"/ag_args_fit/early_stop", AG_JSON_NULL, ""},
 	};
+	static const AgOptionEntry given[] = {{"/time_limit", AG_JSON_NUMBER, "1e-9"}};
 	Setting s = {.mem = mem, .n_rows = 2000, .entries = slow, .n_entries = 11, .seconds = 2};
 	_Atomic bool cancel = true;
 	Result r = {0};
@@ -325,6 +368,11 @@ ends_early(AgMem *mem)
 	s.seconds = 1e-6;
 	AG_CHECK_EQ(run(&s, &r, &err), AG_ERR_TIME);
 	AG_CHECK(strstr(err.message, "within the time limit") != NULL && err.hint[0] != '\0');
+	result_free(&r);
+	s.entries = given;
+	s.n_entries = 1;
+	AG_CHECK_EQ(run(&s, &r, &err), AG_ERR_TIME);
+	AG_CHECK_STR(err.message, "no model could be fitted within the time limit of 1e-09 s");
 	result_free(&r);
 	s.seconds = 0;
 	s.cancel = &cancel;
@@ -351,6 +399,7 @@ main(void)
 	results_predict(&mem);
 	nets_predict(&mem);
 	few_rows(&mem);
+	few_rows_all_families(&mem);
 	metrics(&mem);
 	gpu_warning(&mem);
 	no_memory(&mem);

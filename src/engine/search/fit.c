@@ -22,8 +22,12 @@ ag_fit_seconds(int64_t since_ns)
 AgStatus
 ag_fit_time_error(const AgFit *fit, AgError *err)
 {
+	double limit = fit->options->time_limit; /* as the user gave it */
+
+	if (isnan(limit))
+		limit = round(fit->promised_seconds * 1000.0) / 1000.0;
 	ag_error_set(err, AG_ERR_TIME, "no model could be fitted within the time limit of %.10g s",
-				 round(fit->promised_seconds * 1000.0) / 1000.0);
+				 limit);
 	ag_error_hint(err, "Raise \"time_limit\", or fit on fewer rows or columns.");
 	return AG_ERR_TIME;
 }
