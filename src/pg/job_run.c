@@ -50,7 +50,8 @@ typedef struct Run
 	Size last_line; /* where it begins */
 	bool log_changed, progress_changed, phase_changed;
 	char phase[160];
-	double percent; /* of the whole; NaN: unknown */
+	double done;  /* of the whole, 0 to 1; NaN: unknown */
+	double score; /* so far; NaN: none */
 } Run;
 
 /* ---- cancels ---- */
@@ -138,8 +139,9 @@ take_progress(void *arg, const AgMsgProgress *progress)
 		strlcpy(run->phase, phase, sizeof run->phase);
 		run->phase_changed = true;
 	}
-	if (progress->fraction >= 0)
-		run->percent = Min(progress->fraction, 1.0) * 100;
+	if (progress->done >= 0 && !(run->done > progress->done))
+		run->done = progress->done;
+	run->score = progress->score;
 	run->progress_changed = true;
 }
 
@@ -182,28 +184,47 @@ last_line(const Run *run)
 	return PointerGetDatum(cstring_to_text_with_len(text, (int) strcspn(text, "\n")));
 }
 
+/* As fast as so far, and never beyond the time limit. NaN: too early to tell. */
+static double
+seconds_left(const Run *run)
+{
+	int64 now = ag_clock_ns();
+	double elapsed_s = (double) (now - run->started_ns) / 1e9;
+	double allowed_s = (double) (run->call->deadline_ns - now) / 1e9;
+
+	if (!(run->done > 0))
+		return NAN;
+	return Max(0, Min(elapsed_s * (1 - run->done) / run->done, allowed_s));
+}
+
 static void
 write_progress(Run *run)
 {
-	Oid types[5] = {INT8OID, TEXTOID, FLOAT8OID, TEXTOID, TEXTOID};
-	Datum values[5] = {0};
-	char nulls[5] = {' ', ' ', ' ', 'n', 'n'};
+	Oid types[7] = {INT8OID, TEXTOID, FLOAT8OID, FLOAT8OID, FLOAT8OID, TEXTOID, TEXTOID};
+	Datum values[7] = {0};
+	char nulls[7] = {' ', ' ', ' ', ' ', ' ', 'n', 'n'};
+	double left_s = seconds_left(run);
 
 	values[0] = Int64GetDatum(run->order->id);
 	values[1] = CStringGetTextDatum(run->phase);
-	values[2] = Float8GetDatum(run->percent);
-	if (isnan(run->percent))
-		nulls[2] = 'n';
+	values[2] = Float8GetDatum(run->done * 100);
+	values[3] = Float8GetDatum(left_s);
+	values[4] = Float8GetDatum(run->score);
+	nulls[2] = isnan(run->done) ? 'n' : ' ';
+	nulls[3] = isnan(left_s) ? 'n' : ' ';
+	nulls[4] = isnan(run->score) ? 'n' : ' ';
 	if (run->log_changed)
 	{
-		values[3] = CStringGetTextDatum(run->log.data);
-		values[4] = last_line(run);
-		nulls[3] = nulls[4] = ' ';
+		values[5] = CStringGetTextDatum(run->log.data);
+		values[6] = last_line(run);
+		nulls[5] = nulls[6] = ' ';
 	}
-	ag_catalog_execute_on("ag_job",
-						  "UPDATE @.ag_job SET phase = $2, percent = $3, log = coalesce($4, log), "
-						  "message = coalesce($5, message) WHERE id = $1",
-						  5, types, values, nulls, NULL, NULL);
+	ag_catalog_execute_on(
+		"ag_job",
+		"UPDATE @.ag_job SET phase = $2, percent = $3, score = $5, log = coalesce($6, log), "
+		"expected_end = clock_timestamp() + make_interval(secs => $4), "
+		"message = coalesce($7, message) WHERE id = $1",
+		7, types, values, nulls, NULL, NULL);
 	if (run->phase_changed)
 		ag_job_notify(run->order->id);
 }
@@ -262,11 +283,11 @@ write_end(Run *run, const char *state, const char *message, int version, double 
 	values[6] = Float8GetDatum(100.0);
 	nulls[4] = nulls[6] = version == 0 ? 'n' : ' ';
 	nulls[5] = isnan(score) ? 'n' : ' ';
-	ag_catalog_execute_on(
-		"ag_job",
-		"UPDATE @.ag_job SET state = $2, message = $3, log = $4, version = $5, score = $6, "
-		"percent = coalesce($7, percent), ended_at = clock_timestamp() WHERE id = $1",
-		7, types, values, nulls, NULL, NULL);
+	ag_catalog_execute_on("ag_job",
+						  "UPDATE @.ag_job SET state = $2, message = $3, log = $4, version = $5, "
+						  "score = coalesce($6, score), percent = coalesce($7, percent), ended_at "
+						  "= clock_timestamp() WHERE id = $1",
+						  7, types, values, nulls, NULL, NULL);
 	ag_catalog_execute_on("ag_job_order", "DELETE FROM @.ag_job_order WHERE id = $1", 1, types,
 						  values, NULL, NULL, NULL);
 	ag_job_notify(run->order->id);
@@ -400,7 +421,7 @@ ag_job_run(const AgJobOrder *order)
 	run->context = context;
 	run->keeper = ResourceOwnerCreate(NULL, "ag_pg job");
 	run->started_ns = ag_clock_ns();
-	run->percent = NAN;
+	run->done = run->score = NAN;
 	strlcpy(run->phase, "reading rows", sizeof run->phase);
 	initStringInfo(&run->log);
 	pgstat_report_activity(STATE_RUNNING, psprintf("job " INT64_FORMAT, order->id));

@@ -55,6 +55,8 @@ ag_host_progress(void *arg, const char *phase, double fraction)
 	host->progress_sent_ns = now;
 	msg.phase = phase;
 	msg.fraction = fraction >= 0.0 && fraction <= 1.0 ? fraction : -1.0;
+	msg.done = host->standing.done;
+	msg.score = host->standing.score;
 	msg.elapsed_s = (double) (now - host->started_ns) * 1e-9;
 	ag_writer_init(&out, host->mem);
 	ag_msg_progress_write(&out, &msg);

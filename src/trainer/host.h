@@ -18,6 +18,7 @@ typedef struct AgHost
 	int verbosity;
 	int64_t started_ns;       /* of the call */
 	int64_t progress_sent_ns; /* 0: none yet */
+	AgStanding standing;      /* of the fit: the engine's context points to it */
 	int64_t n_parts, n_part_bytes;
 	bool peer_gone;        /* a frame could not be sent: nobody reads any more */
 	_Atomic bool finished; /* the fit is over: end of file is no reason to die any more */

@@ -383,6 +383,9 @@ ag_session_serve(int socket, const char *build_id)
 	s->ctx.progress = ag_host_progress;
 	s->ctx.host = &s->host;
 	s->ctx.error = &s->err;
+	s->host.standing.done = -1.0;
+	s->host.standing.score = NAN;
+	s->ctx.standing = &s->host.standing;
 
 	status = converse(s);
 	if (status != AG_OK)

@@ -110,6 +110,8 @@ ag_msg_progress_write(AgWriter *out, const AgMsgProgress *msg)
 	ag_write_str(out, msg->phase);
 	ag_write_f64(out, msg->fraction);
 	ag_write_f64(out, msg->elapsed_s);
+	ag_write_f64(out, msg->done);
+	ag_write_f64(out, msg->score);
 }
 
 AgStatus
@@ -122,8 +124,10 @@ ag_msg_progress_read(AgArena *arena, const void *payload, size_t n, AgMsgProgres
 	msg->phase = ag_decode_text(&d);
 	msg->fraction = ag_decode_number(&d);
 	msg->elapsed_s = ag_decode_number(&d);
-	if (msg->fraction > 1.0 || (msg->fraction < 0.0 && msg->fraction != -1.0) ||
-		!(msg->elapsed_s >= 0.0) || isinf(msg->elapsed_s))
+	msg->done = ag_decode_number(&d);
+	msg->score = ag_read_f64(&d.in);
+	if (msg->fraction > 1.0 || (msg->fraction < 0.0 && msg->fraction != -1.0) || msg->done > 1.0 ||
+		(msg->done < 0.0 && msg->done != -1.0) || !(msg->elapsed_s >= 0.0) || isinf(msg->elapsed_s))
 		ag_decode_reject(&d);
 	return ag_decode_end(&d);
 }

@@ -59,8 +59,10 @@ typedef struct AgMsgLog
 typedef struct AgMsgProgress
 {
 	const char *phase;
-	double fraction; /* -1 unknown */
+	double fraction; /* of the phase; -1 unknown */
 	double elapsed_s;
+	double done;  /* of the whole fit; -1 unknown */
+	double score; /* of the best model so far; NaN: none */
 } AgMsgProgress;
 
 /* DONE: totals, for the report at verbosity >= 3. */

@@ -55,7 +55,7 @@ nothing_runs('a job that succeeded');
 # it outlives the session; others see how far it is; no transaction is open while it trains
 $job = submit(slow_fit());
 ok(runs($job), 'the session is gone, the job runs');
-is(look($job, q{model || ' ' || (elapsed > 0) || ' ' || (started_at IS NOT NULL) || ' ' || (percent BETWEEN 0 AND 100)}), 'big_y true true true', 'others see it run');
+is(look($job, q{model || ' ' || (elapsed > 0) || ' ' || (started_at IS NOT NULL) || ' ' || (percent BETWEEN 0 AND 100) || ' ' || (remaining BETWEEN 1 AND 300)}), 'big_y true true true true', 'others see it run');
 like($node->safe_psql('postgres', "SELECT ag_job_log($job)"), qr/^\[\d+\.\d s\] .*20000 rows and 3 columns/m, 'and what it says');
 my ($worker) = workers();
 is($node->safe_psql('postgres', "SELECT xact_start IS NULL AND backend_xmin IS NULL FROM pg_stat_activity WHERE pid = $worker"), 't', 'it holds no transaction open');

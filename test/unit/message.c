@@ -152,12 +152,12 @@ small_messages(AgMem *mem, AgArena *arena)
 		out.size = 0;
 	}
 	{
-		AgMsgProgress a = {"fitting GBM", -1.0, 1.5}, b;
+		AgMsgProgress a = {"fitting GBM", -1.0, 1.5, 0.25, NAN}, b;
 
 		ag_msg_progress_write(&out, &a);
 		AG_CHECK_EQ(ag_msg_progress_read(arena, out.data, out.size, &b, &err), AG_OK);
 		AG_CHECK_STR(b.phase, "fitting GBM");
-		AG_CHECK(b.fraction == -1.0 && b.elapsed_s == 1.5);
+		AG_CHECK(b.fraction == -1.0 && b.elapsed_s == 1.5 && b.done == 0.25 && isnan(b.score));
 		torture(mem, &out, read_progress);
 		out.size = 0;
 	}

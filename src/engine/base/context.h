@@ -33,6 +33,13 @@ typedef void (*AgLogFn)(void *host, AgLogLevel level, const char *text, const ch
 /* Progress of the running phase: fraction in [0,1], or -1 when unknown. Main thread only; cheap to call often. */
 typedef void (*AgProgressFn)(void *host, const char *phase, double fraction);
 
+/* How a whole fit stands; kept up to date for the host, which looks at it when it is told of progress. */
+typedef struct AgStanding
+{
+	double done;  /* of all that there is to do, by a rough count, in [0,1]; -1: unknown */
+	double score; /* of the best model so far, by the metric, higher is better; NaN: none */
+} AgStanding;
+
 typedef struct AgContext
 {
 	AgMem *mem;
@@ -44,6 +51,7 @@ typedef struct AgContext
 	AgProgressFn progress; /* NULL: silent */
 	void *host;            /* handed to log and progress */
 	AgError *error;        /* where the fault's text goes */
+	AgStanding *standing;  /* NULL: nobody asks */
 } AgContext;
 
 /* Monotonic nanoseconds. */

@@ -64,12 +64,47 @@ story_log(void *host, AgLogLevel level, const char *text, const char *hint)
 		fit->host->log(fit->host->host, level, text, hint);
 }
 
+/* Of the model in work: children that are done count, and so does the time it may take, for patience may end it early. */
+static double
+model_done(const AgFit *fit, double fraction)
+{
+	const AgValidation *v = &fit->validation;
+	const AgFitModel *model = &fit->models[fit->n_models];
+	int n_children = model->is_bag ? v->n_folds * v->n_sets : 1;
+	double counted = (model->n_children + (fraction > 0.0 ? fraction : 0.0)) / n_children;
+	double timed = 0.0;
+
+	if (fit->model_deadline_ns != INT64_MAX && fit->model_deadline_ns > fit->model_began_ns)
+		timed = (double) (ag_clock_ns() - fit->model_began_ns) /
+				(double) (fit->model_deadline_ns - fit->model_began_ns);
+	counted = counted > timed ? counted : timed;
+	return counted < 1.0 ? counted : 1.0;
+}
+
+static void
+keep_standing(const AgFit *fit, double fraction)
+{
+	AgStanding *standing = fit->host->standing;
+	double models_share = fit->options->refit_full != AG_REFIT_NONE ? 0.8 : 0.99;
+	double models = fit->at_model;
+	double value;
+
+	if (standing == NULL)
+		return;
+	if (fit->phase != NULL && fit->at_model < fit->options->n_models)
+		models += model_done(fit, fraction);
+	standing->done = models_share * models / fit->options->n_models;
+	if (fit->n_models > 0 && ag_fit_best_model(fit, &value) != NULL && isfinite(value))
+		standing->score = ag_metric_score(fit->metric, value);
+}
+
 /* What runs inside a model's fit doesn't know which one it is. */
 static void
 story_progress(void *host, const char *phase, double fraction)
 {
 	AgFit *fit = host;
 
+	keep_standing(fit, fraction);
 	ag_progress(fit->host, fit->phase != NULL ? fit->phase : phase, fraction);
 }
 

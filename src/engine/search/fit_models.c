@@ -180,6 +180,9 @@ model_run(AgFit *fit, int m, AgError *failure)
 		ag_log(&fit->ctx, AG_LOG_NORMAL, "Fitting model %s ... at most %.1f s", model->name,
 			   -ag_fit_seconds(ctx.deadline_ns));
 	fit->phase = phase;
+	fit->at_model = m;
+	fit->model_began_ns = ag_clock_ns();
+	fit->model_deadline_ns = ctx.deadline_ns;
 	ag_progress(&fit->ctx, phase, 0.0);
 	status = ag_fit_model(fit, &ctx, is_last_reader(fit, m), model);
 	fit->phase = NULL;
@@ -233,6 +236,7 @@ ag_fit_models(AgFit *fit)
 		}
 		AG_TRY(model_run(fit, m, &failure));
 	}
+	fit->at_model = n;
 	if (fit->n_models > 0)
 		return AG_OK;
 	if (failure.status == AG_OK || failure.status == AG_ERR_TIME)

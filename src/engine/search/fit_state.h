@@ -94,6 +94,8 @@ typedef struct AgFit
 	double ensemble_value, ensemble_seconds;
 
 	const char *phase; /* of the model in work, for progress */
+	int at_model;      /* of the options' models; n_models: past them all */
+	int64_t model_began_ns, model_deadline_ns;
 	int n_warnings;
 	const char **warnings;
 } AgFit;
