@@ -223,7 +223,7 @@ REVOKE ALL ON @extschema@.ag_jobs FROM PUBLIC;
 GRANT SELECT ON @extschema@.ag_jobs TO PUBLIC;
 
 CREATE FUNCTION @extschema@.ag_version() RETURNS text
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'ag_sql_version';
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'ag_sql_version';
 COMMENT ON FUNCTION @extschema@.ag_version() IS
     'version of the loaded library (the SQL objects'' version is in pg_extension)';
 
@@ -271,19 +271,19 @@ COMMENT ON FUNCTION @extschema@.ag_predict(text, text) IS
     'predicted number, or the class when the label is numeric or boolean (1/0); columns are matched by name; the row is a JSON object given as text; NULL when model or row is NULL';
 
 CREATE FUNCTION @extschema@.ag_predict(model text, features record, sample anycompatible) RETURNS anycompatible
-    LANGUAGE c STABLE PARALLEL SAFE COST 100
+    LANGUAGE c STABLE PARALLEL RESTRICTED COST 100
     AS 'MODULE_PATHNAME', 'ag_sql_predict_typed_record';
 COMMENT ON FUNCTION @extschema@.ag_predict(text, record, anycompatible) IS
     'prediction as a value of the sample''s type, as in ag_predict(''m'', t, NULL::integer); the row is a table''s or sub-query''s alias; NULL when model or row is NULL';
 
 CREATE FUNCTION @extschema@.ag_predict(model text, features jsonb, sample anycompatible) RETURNS anycompatible
-    LANGUAGE c STABLE PARALLEL SAFE COST 100
+    LANGUAGE c STABLE PARALLEL RESTRICTED COST 100
     AS 'MODULE_PATHNAME', 'ag_sql_predict_typed_jsonb';
 COMMENT ON FUNCTION @extschema@.ag_predict(text, jsonb, anycompatible) IS
     'prediction as a value of the sample''s type, as in ag_predict(''m'', t, NULL::integer); the row is a JSON object; NULL when model or row is NULL';
 
 CREATE FUNCTION @extschema@.ag_predict(model text, features text, sample anycompatible) RETURNS anycompatible
-    LANGUAGE c STABLE PARALLEL SAFE COST 100
+    LANGUAGE c STABLE PARALLEL RESTRICTED COST 100
     AS 'MODULE_PATHNAME', 'ag_sql_predict_typed_text';
 COMMENT ON FUNCTION @extschema@.ag_predict(text, text, anycompatible) IS
     'prediction as a value of the sample''s type, as in ag_predict(''m'', t, NULL::integer); the row is a JSON object given as text; NULL when model or row is NULL';
@@ -366,7 +366,7 @@ CREATE FUNCTION @extschema@.ag_create_function(model text, function_name text, r
     RETURNS regprocedure
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'ag_sql_create_function';
 COMMENT ON FUNCTION @extschema@.ag_create_function(text, text, regclass) IS
-    'makes function_name(relation) RETURNS the label''s type: an ordinary function, to be granted, revoked (from PUBLIC first) and dropped as such';
+    'makes function_name(relation) RETURNS the label''s type: an ordinary function, dropped and granted as such; at first only its owner may execute it';
 
 -- --- what there is, and how good it is
 
@@ -540,14 +540,14 @@ COMMENT ON FUNCTION @extschema@.ag_in_test(uuid, double precision) IS
 
 CREATE FUNCTION @extschema@.ag_options()
     RETURNS TABLE (name text, type text, range text, "default" text, supported boolean, help text)
-    LANGUAGE c IMMUTABLE PARALLEL SAFE ROWS 50 AS 'MODULE_PATHNAME', 'ag_sql_options';
+    LANGUAGE c STABLE PARALLEL SAFE ROWS 50 AS 'MODULE_PATHNAME', 'ag_sql_options';
 COMMENT ON FUNCTION @extschema@.ag_options() IS
     'every option of ag_fit; default is JSON; those not supported are refused by this version';
 
 CREATE FUNCTION @extschema@.ag_families()
     RETURNS TABLE (family text, parameter text, aliases text, type text, range text, "default" text,
         gpu boolean, help text)
-    LANGUAGE c IMMUTABLE PARALLEL SAFE ROWS 50 AS 'MODULE_PATHNAME', 'ag_sql_families';
+    LANGUAGE c STABLE PARALLEL SAFE ROWS 50 AS 'MODULE_PATHNAME', 'ag_sql_families';
 COMMENT ON FUNCTION @extschema@.ag_families() IS
     'the model families of the option hyperparameters and what each can be told; gpu: whether the family trains on a GPU';
 

@@ -12,6 +12,7 @@
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
+#include "utils/snapmgr.h"
 
 #include "pg/catalog.h"
 
@@ -33,27 +34,42 @@ with_schema(const char *sql)
 	return text.data;
 }
 
+static int
+run_statement(const char *text, int n_args, Oid *types, Datum *values, const char *nulls,
+			  bool latest)
+{
+	SPIPlanPtr plan;
+
+	if (!latest)
+		return SPI_execute_with_args(text, n_args, types, values, nulls, false, 0);
+	plan = SPI_prepare(text, n_args, types);
+	if (plan == NULL)
+		return SPI_result;
+	return SPI_execute_snapshot(plan, values, nulls, GetLatestSnapshot(), InvalidSnapshot, false,
+								true, 0);
+}
+
 /*
  * The role and search_path of the caller come back at the end, or with the (sub)transaction when it fails: nothing that
  * the caller could have put in the way of a name or an operator is seen while the owner's rights are in force.
  */
-uint64
-ag_catalog_execute_on(const char *table, const char *sql, int n_args, Oid *types, Datum *values,
-					  const char *nulls, AgCatalogRowFn take, void *arg)
+static uint64
+execute(const char *table, const char *sql, int n_args, Oid *types, Datum *values,
+		const char *nulls, bool latest, AgCatalogRowFn take, void *arg)
 {
 	char *text = with_schema(sql);
 	int level = NewGUCNestLevel();
 	Oid caller;
-	int caller_context;
+	int caller_context, result;
 	uint64 n_rows;
 
 	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION,
 							 GUC_ACTION_SAVE, true, 0, false);
 	ag_catalog_become_owner_of(table, &caller, &caller_context);
 	SPI_connect();
-	if (SPI_execute_with_args(text, n_args, types, values, nulls, false, 0) < 0)
-		elog(ERROR, "could not change the catalogue of models: %s",
-			 SPI_result_code_string(SPI_result));
+	result = run_statement(text, n_args, types, values, nulls, latest);
+	if (result < 0)
+		elog(ERROR, "could not change the catalogue of models: %s", SPI_result_code_string(result));
 	n_rows = SPI_processed;
 	for (uint64 i = 0; take != NULL && SPI_tuptable != NULL && i < n_rows; i++)
 		take(arg, SPI_tuptable->vals[i], SPI_tuptable->tupdesc);
@@ -64,9 +80,23 @@ ag_catalog_execute_on(const char *table, const char *sql, int n_args, Oid *types
 }
 
 uint64
+ag_catalog_execute_on(const char *table, const char *sql, int n_args, Oid *types, Datum *values,
+					  const char *nulls, AgCatalogRowFn take, void *arg)
+{
+	return execute(table, sql, n_args, types, values, nulls, false, take, arg);
+}
+
+uint64
 ag_catalog_execute(const char *sql, int n_args, Oid *types, Datum *values, const char *nulls)
 {
-	return ag_catalog_execute_on("ag_predictor", sql, n_args, types, values, nulls, NULL, NULL);
+	return execute("ag_predictor", sql, n_args, types, values, nulls, false, NULL, NULL);
+}
+
+uint64
+ag_catalog_execute_latest(const char *sql, int n_args, Oid *types, Datum *values,
+						  AgCatalogRowFn take, void *arg)
+{
+	return execute("ag_predictor", sql, n_args, types, values, NULL, true, take, arg);
 }
 
 static void
@@ -162,15 +192,25 @@ ag_sql_activate(PG_FUNCTION_ARGS)
 
 /* --- ag_rename --- */
 
-/* Whether any role's predictor has that name, committed or ours. */
+/* In one order, whoever renames what to what: two who swap names wait for each other and don't deadlock. */
+static void
+lock_both(const char *name, const char *new_name)
+{
+	bool in_order = strcmp(name, new_name) <= 0;
+
+	ag_catalog_lock_name(in_order ? name : new_name);
+	ag_catalog_lock_name(in_order ? new_name : name);
+}
+
+/* Whether any role's predictor has that name, committed by now or ours. */
 static bool
 name_is_taken(const char *name)
 {
 	Oid types[1] = {TEXTOID};
 	Datum values[1] = {CStringGetTextDatum(name)};
 
-	return ag_catalog_execute("SELECT FROM @.ag_predictor WHERE name = $1", 1, types, values,
-							  NULL) > 0;
+	return ag_catalog_execute_latest("SELECT FROM @.ag_predictor WHERE name = $1", 1, types, values,
+									 NULL, NULL) > 0;
 }
 
 PG_FUNCTION_INFO_V1(ag_sql_rename);
@@ -195,16 +235,16 @@ ag_sql_rename(PG_FUNCTION_ARGS)
 	ag_model_name_check(new_name, NULL);
 	ag_catalog_find(model, &id, NULL, &row);
 	ag_rights_require(row->right, AG_RIGHT_OWNER, name.name);
-	ag_catalog_lock_name(name.name);
-	ag_catalog_lock_name(new_name);
+	lock_both(name.name, new_name);
 	if (name_is_taken(new_name))
 		ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT),
 						errmsg("model \"%s\" already exists", new_name)));
 	values[0] = CStringGetTextDatum(name.name);
 	values[1] = CStringGetTextDatum(new_name);
 	values[2] = CStringGetTextDatum(row->owner);
-	if (ag_catalog_execute("UPDATE @.ag_predictor SET name = $2 WHERE name = $1 AND owner = $3", 3,
-						   types, values, NULL) == 0)
+	if (ag_catalog_execute_latest(
+			"UPDATE @.ag_predictor SET name = $2 WHERE name = $1 AND owner = $3", 3, types, values,
+			NULL, NULL) == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("model \"%s\" does not exist", model),
 				 errdetail("Another session has just dropped it.")));

@@ -9,6 +9,7 @@
 
 #include "lib/ilist.h"
 #include "mb/pg_wchar.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
@@ -113,6 +114,7 @@ find_member(const AgMemberRow *rows, int n, const char *name)
 static void
 mark_needed(const AgMemberRow *rows, int n, int ordinal, bool *needed)
 {
+	check_stack_depth(); /* as deep as the tables' rows make it */
 	for (int i = 0; i < n; i++)
 	{
 		if (rows[i].ordinal != ordinal || needed[i])

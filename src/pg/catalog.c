@@ -152,12 +152,6 @@ ag_catalog_become_owner_of(const char *table, Oid *caller, int *caller_context)
 									  SECURITY_RESTRICTED_OPERATION);
 }
 
-void
-ag_catalog_become_owner(Oid *caller, int *caller_context)
-{
-	ag_catalog_become_owner_of("ag_predictor", caller, caller_context);
-}
-
 /* --- names --- */
 
 bool

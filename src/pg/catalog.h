@@ -30,7 +30,6 @@ extern Oid ag_catalog_relation(const char *name);
  * The tables' owner, for SetUserIdAndSecContext: writes run as this role and with this context. Fetches
  * the caller's identity, so that the writer can go back (and does, in PG_FINALLY or at the abort).
  */
-extern void ag_catalog_become_owner(Oid *caller, int *caller_context);
 extern void ag_catalog_become_owner_of(const char *table, Oid *caller, int *caller_context);
 
 /* Whose that table is. */
@@ -51,6 +50,13 @@ typedef void (*AgCatalogRowFn)(void *arg, HeapTuple row, TupleDesc desc);
 extern uint64 ag_catalog_execute_on(const char *table, const char *sql, int n_args, Oid *types,
 									Datum *values, const char *nulls, AgCatalogRowFn take,
 									void *arg);
+
+/*
+ * The same on ag_predictor for who holds the lock on the names meant (ag_catalog_lock_name): it sees and changes what is
+ * committed by now, also where the transaction's snapshot is older.
+ */
+extern uint64 ag_catalog_execute_latest(const char *sql, int n_args, Oid *types, Datum *values,
+										AgCatalogRowFn take, void *arg);
 
 /* A row of ag_predictor, palloc'd. Texts in the server's encoding; jsonb values detoasted copies. */
 typedef struct AgPredictorRow
@@ -184,11 +190,12 @@ extern void ag_catalog_check_name(const char *name);
 extern void ag_catalog_lock_name(const char *name);
 
 /*
- * Writes one predictor version: begin gives the version number (under a transaction lock on the name) and its
- * id; then features, members, parts in any order; all inside the caller's transaction.
+ * Writes one predictor version: begin gives the version number (under a transaction lock on the name), its
+ * id, and which older version stays current because it was activated by hand (0: none); then features, members, parts in any
+ * order; all inside the caller's transaction.
  */
-extern void ag_catalog_store_begin(const AgCatalogPredictor *predictor, pg_uuid_t *id,
-								   int *version);
+extern void ag_catalog_store_begin(const AgCatalogPredictor *predictor, pg_uuid_t *id, int *version,
+								   int *pinned);
 extern void ag_catalog_store_feature(const pg_uuid_t *id, const AgFittedFeature *feature);
 extern void ag_catalog_store_member(const pg_uuid_t *id, const AgFittedMember *member);
 extern void ag_catalog_store_part(const pg_uuid_t *id, int member, int part, const void *bytes,

@@ -208,7 +208,7 @@ ag_fit_store(AgFitCall *call)
 	predictor.time_limit = call->time_limit;
 	predictor.fit_seconds = (double) (ag_clock_ns() - call->started_ns) / 1e9;
 	predictor.fitted = &call->fitted;
-	ag_catalog_store_begin(&predictor, &id, &call->version);
+	ag_catalog_store_begin(&predictor, &id, &call->version, &call->pinned);
 	MemoryContextSwitchTo(call->context); /* the slot frees what it read from the file itself */
 	while (tuplestore_gettupleslot(call->frames, true, false, slot))
 	{
@@ -257,20 +257,40 @@ pasted_source(const AgFitCall *call)
 	return RelationIsVisible(source->relid) ? quote_identifier(source->table) : source->qualified;
 }
 
+/* As the user can call it. */
+static const char *
+function_name(const char *function)
+{
+	List *path = fetch_search_path(false);
+	bool is_in_path = list_member_oid(path, ag_catalog_schema());
+
+	list_free(path);
+	return is_in_path
+			   ? function
+			   : quote_qualified_identifier(get_namespace_name(ag_catalog_schema()), function);
+}
+
 void
 ag_fit_tell_how_to_predict(AgFitCall *call)
 {
+	const char *model =
+		call->pinned == 0 ? call->name : psprintf("%s@%d", call->name, call->version);
 	AgType label_type = call->schema.columns[call->label_column].type;
 	const char *function = label_type == AG_TYPE_TEXT ? "ag_predict_class" : "ag_predict";
 	const char *alias = free_alias(call->source);
-	List *path = fetch_search_path(false);
 
 	if (call->options->verbosity == 0)
 		return;
-	if (!list_member_oid(path, ag_catalog_schema()))
-		function = quote_qualified_identifier(get_namespace_name(ag_catalog_schema()), function);
-	list_free(path);
+	function = function_name(function);
 	ereport(NOTICE, (errmsg("stored as \"%s\", version %d", call->name, call->version),
 					 errhint("SELECT *, %s(%s, %s) FROM %s AS %s", function,
-							 quote_literal_cstr(call->name), alias, pasted_source(call), alias)));
+							 quote_literal_cstr(model), alias, pasted_source(call), alias)));
+	if (call->pinned != 0)
+		ereport(NOTICE,
+				(errmsg("version %d stays the current version of \"%s\": it was activated by hand",
+						call->pinned, call->name),
+				 errhint("%s(%s, %s) predicts with the new version; SELECT %s(%s, NULL) makes the "
+						 "newest version the current one.",
+						 function, quote_literal_cstr(model), alias, function_name("ag_activate"),
+						 quote_literal_cstr(call->name))));
 }

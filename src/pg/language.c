@@ -15,6 +15,7 @@
 #include "commands/trigger.h"
 #include "executor/spi.h"
 #include "fmgr.h"
+#include "nodes/value.h"
 #include "utils/builtins.h"
 #include "parser/parse_func.h"
 #include "utils/guc.h"
@@ -221,6 +222,38 @@ notice_rounding(const char *model_name, const AgOpenModel *model, Oid type)
 			 errhint("ag_predict(%s, ...) gives them unrounded.", quote_literal_cstr(model_name))));
 }
 
+/* The name with the schema that CREATE FUNCTION puts it in: search_path can't lead to another one of that name later. */
+static List *
+in_its_schema(List *name)
+{
+	char *function;
+	Oid schema = QualifiedNameGetCreationNamespace(name, &function);
+
+	return list_make2(makeString(get_namespace_name(schema)), makeString(function));
+}
+
+/*
+ * Executing it is predicting with its owner's right, so it is nobody else's until granted. A domain's CHECK runs any code: not in
+ * a parallel worker.
+ */
+static void
+create(const char *signature, Oid result, const char *model_name)
+{
+	const char *parallel = get_typtype(result) == TYPTYPE_DOMAIN ? "RESTRICTED" : "SAFE";
+	const char *statements[2];
+
+	statements[0] = psprintf("CREATE FUNCTION %s RETURNS %s LANGUAGE ag_model STABLE STRICT "
+							 "PARALLEL %s COST 100 AS %s",
+							 signature, format_type_be_qualified(result), parallel,
+							 quote_literal_cstr(model_name));
+	statements[1] = psprintf("REVOKE ALL ON FUNCTION %s FROM PUBLIC", signature);
+	SPI_connect();
+	for (size_t i = 0; i < lengthof(statements); i++)
+		if (SPI_execute(statements[i], false, 0) != SPI_OK_UTILITY)
+			elog(ERROR, "could not create the function");
+	SPI_finish();
+}
+
 PG_FUNCTION_INFO_V1(ag_sql_create_function);
 
 Datum
@@ -235,7 +268,6 @@ ag_sql_create_function(PG_FUNCTION_ARGS)
 	pg_uuid_t id;
 	char *member;
 	Oid result;
-	char *sql;
 
 	if (get_rel_name(relation) == NULL)
 		ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
@@ -247,13 +279,8 @@ ag_sql_create_function(PG_FUNCTION_ARGS)
 	model = ag_cache_get(&id, member != NULL ? member : row->best_model, CurrentMemoryContext);
 	result = label_type(model, relation);
 	notice_rounding(model_name, model, result);
-	sql = psprintf("CREATE FUNCTION %s(%s) RETURNS %s LANGUAGE ag_model STABLE STRICT "
-				   "PARALLEL SAFE COST 100 AS %s",
-				   NameListToQuotedString(name), format_type_be_qualified(row_type),
-				   format_type_be_qualified(result), quote_literal_cstr(model_name));
-	SPI_connect();
-	if (SPI_execute(sql, false, 0) != SPI_OK_UTILITY)
-		elog(ERROR, "could not create the function");
-	SPI_finish();
+	name = in_its_schema(name);
+	create(psprintf("%s(%s)", NameListToQuotedString(name), format_type_be_qualified(row_type)),
+		   result, model_name);
 	PG_RETURN_OID(LookupFuncName(name, 1, &row_type, false));
 }

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 
 #include "pg/catalog.h"
@@ -31,6 +32,7 @@ number_or(double value, double otherwise)
 static void
 add_times(const Line *lines, int n, int ordinal, bool *seen, double *fit, double *predict)
 {
+	check_stack_depth(); /* as deep as the tables' rows make it */
 	for (int i = 0; i < n; i++)
 	{
 		const AgMemberRow *member = lines[i].member;

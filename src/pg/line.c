@@ -49,6 +49,7 @@ ag_line_write_orders(const AgLine *line, AgSupervisorOrders *orders)
 	orders->magic = AG_SUPERVISOR_MAGIC;
 	strlcpy(orders->build_id, AG_BUILD_ID, sizeof orders->build_id);
 	orders->deadline_ns = line->params.deadline_ns;
+	orders->time_limit = line->params.time_limit;
 	orders->memory_limit_bytes = line->params.memory_limit_bytes;
 	orders->memory_total_bytes = ag_settings_memory_bytes();
 	orders->num_cpus = ag_settings_cpus();

@@ -72,6 +72,8 @@ typedef struct AgSupervisor
 	/* the lease */
 	bool wants;
 	bool told_waiting;
+	const char *waited_for; /* NULL: for nothing yet */
+	int64 asked_ns;         /* when it asked for the lease */
 	AgLeaseWant want;
 	int64 next_try_ns;
 } AgSupervisor;

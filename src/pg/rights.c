@@ -4,8 +4,11 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
+#include "executor/spi.h"
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "nodes/pg_list.h"
+#include "nodes/value.h"
 #include "tcop/utility.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
@@ -125,8 +128,8 @@ ag_rights_forget(const char *predictor)
 	Oid types[1] = {TEXTOID};
 	Datum values[1] = {CStringGetTextDatum(predictor)};
 
-	ag_catalog_execute("DELETE FROM @.ag_predictor_grant WHERE predictor = $1", 1, types, values,
-					   NULL);
+	ag_catalog_execute_latest("DELETE FROM @.ag_predictor_grant WHERE predictor = $1", 1, types,
+							  values, NULL, NULL);
 }
 
 void
@@ -136,8 +139,8 @@ ag_rights_rename(const char *predictor, const char *new_name)
 	Datum values[2] = {CStringGetTextDatum(predictor), CStringGetTextDatum(new_name)};
 
 	ag_rights_forget(new_name); /* of nobody's predictor, so left over */
-	ag_catalog_execute("UPDATE @.ag_predictor_grant SET predictor = $2 WHERE predictor = $1", 2,
-					   types, values, NULL);
+	ag_catalog_execute_latest("UPDATE @.ag_predictor_grant SET predictor = $2 WHERE predictor = $1",
+							  2, types, values, NULL, NULL);
 }
 
 /* The predictor whose rights the current user may change. A row lock keeps it from being dropped or renamed meanwhile. */
@@ -234,6 +237,55 @@ ag_sql_revoke(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+/* Names that SPI gave, in a context that outlives it. */
+typedef struct NameList
+{
+	MemoryContext context;
+	List *names;
+} NameList;
+
+static void
+take_name(void *arg, HeapTuple row, TupleDesc desc)
+{
+	NameList *names = arg;
+	MemoryContext old = MemoryContextSwitchTo(names->context);
+
+	names->names = lappend(names->names, makeString(SPI_getvalue(row, desc, 1)));
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Locks all names that role's predictors have, so that no version that another session is about to commit is missed. Who
+ * held a lock may have made names of others by a rename: until nothing new is there.
+ */
+static void
+lock_names_of(const char *role)
+{
+	Oid types[1] = {TEXTOID};
+	Datum values[1] = {CStringGetTextDatum(role)};
+	List *locked = NIL;
+	bool again = true;
+
+	while (again)
+	{
+		NameList found = {.context = CurrentMemoryContext};
+		ListCell *cell;
+
+		again = false;
+		ag_catalog_execute_latest("SELECT DISTINCT name FROM @.ag_predictor WHERE owner = $1 "
+								  "ORDER BY name",
+								  1, types, values, take_name, &found);
+		foreach (cell, found.names)
+		{
+			if (list_member(locked, lfirst(cell)))
+				continue;
+			ag_catalog_lock_name(strVal(lfirst(cell)));
+			locked = lappend(locked, lfirst(cell));
+			again = true;
+		}
+	}
+}
+
 PG_FUNCTION_INFO_V1(ag_sql_reassign);
 
 /*
@@ -259,8 +311,9 @@ ag_sql_reassign(PG_FUNCTION_ARGS)
 								  old_role, new_role)));
 	values[0] = PG_GETARG_DATUM(0);
 	values[1] = PG_GETARG_DATUM(1);
-	n_versions = ag_catalog_execute("UPDATE @.ag_predictor SET owner = $2 WHERE owner = $1", 2,
-									types, values, NULL);
+	lock_names_of(old_role);
+	n_versions = ag_catalog_execute_latest("UPDATE @.ag_predictor SET owner = $2 WHERE owner = $1",
+										   2, types, values, NULL, NULL);
 	if (!OidIsValid(get_role_oid(old_role, true)))
 	{
 		ag_catalog_execute(

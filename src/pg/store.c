@@ -36,6 +36,7 @@ enum
 {
 	PREDICTOR_NAME = 2,
 	PREDICTOR_VERSION = 3,
+	PREDICTOR_PINNED = 4,
 	PREDICTOR_OWNER = 5
 };
 
@@ -129,22 +130,10 @@ put_id(Insert *insert, const char *column, const pg_uuid_t *id)
 static void
 insert_end(Insert *insert)
 {
-	char *sql =
-		psprintf("INSERT INTO %s (%s) VALUES (%s)",
-				 quote_qualified_identifier(get_namespace_name(ag_catalog_schema()), insert->table),
-				 insert->columns.data, insert->places.data);
-	Oid caller;
-	int caller_context, result;
+	char *sql = psprintf("INSERT INTO @.%s (%s) VALUES (%s)", insert->table, insert->columns.data,
+						 insert->places.data);
 
-	ag_catalog_become_owner(&caller, &caller_context);
-	if (SPI_connect() != SPI_OK_CONNECT)
-		elog(ERROR, "could not connect to SPI");
-	result = SPI_execute_with_args(sql, insert->n, insert->types, insert->values, insert->nulls,
-								   false, 0);
-	if (result != SPI_OK_INSERT)
-		elog(ERROR, "could not store the predictor: %s", SPI_result_code_string(result));
-	SPI_finish();
-	SetUserIdAndSecContext(caller, caller_context);
+	(void) ag_catalog_execute(sql, insert->n, insert->types, insert->values, insert->nulls);
 }
 
 /* ---- JSON ---- */
@@ -210,26 +199,30 @@ refuse_name(const char *name)
 
 /*
  * The highest version of a name under the active snapshot, 0 when there is none; 42501 when it isn't ours. *owner: whose it
- * is, unchanged when there is none or that is no role any more.
+ * is, unchanged when there is none or that is no role any more. *pinned: the version activated by hand, 0: none.
  */
 static int
-highest_version(const char *name, const char **owner)
+highest_version(const char *name, const char **owner, int *pinned)
 {
 	ScanKeyData key;
 	AgScan scan;
 	int highest = 0;
 
+	*pinned = 0;
 	ag_scan_key_text(&key, PREDICTOR_NAME, name);
 	ag_scan_begin(&scan, "ag_predictor", "ag_predictor_name_version_key", PREDICTOR_OWNER, 1, &key);
 	while (ag_scan_next(&scan))
 	{
 		char *its_owner = ag_scan_text(&scan, PREDICTOR_OWNER);
+		int version = DatumGetInt32(ag_scan_must(&scan, PREDICTOR_VERSION));
 
 		if (!ag_catalog_is_owner(its_owner))
 			refuse_name(name);
 		if (OidIsValid(get_role_oid(its_owner, true)))
 			*owner = its_owner;
-		highest = Max(highest, DatumGetInt32(ag_scan_must(&scan, PREDICTOR_VERSION)));
+		highest = Max(highest, version);
+		if (DatumGetBool(ag_scan_must(&scan, PREDICTOR_PINNED)))
+			*pinned = version;
 	}
 	ag_scan_end(&scan);
 	return highest;
@@ -239,8 +232,9 @@ void
 ag_catalog_check_name(const char *name)
 {
 	const char *owner = NULL;
+	int pinned;
 
-	(void) highest_version(name, &owner);
+	(void) highest_version(name, &owner, &pinned);
 }
 
 void
@@ -256,13 +250,13 @@ ag_catalog_lock_name(const char *name)
 
 /* Looked for in what is committed now, not in what our snapshot sees. A predictor stays its owner's, whoever of his fits it. */
 static int
-next_version(const char *name, const char **owner)
+next_version(const char *name, const char **owner, int *pinned)
 {
 	int version;
 
 	ag_catalog_lock_name(name);
 	PushActiveSnapshot(GetLatestSnapshot());
-	version = highest_version(name, owner);
+	version = highest_version(name, owner, pinned);
 	PopActiveSnapshot();
 	if (version == PG_INT32_MAX)
 		ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
@@ -282,13 +276,14 @@ make_id(pg_uuid_t *id)
 /* ---- rows ---- */
 
 void
-ag_catalog_store_begin(const AgCatalogPredictor *predictor, pg_uuid_t *id, int *version)
+ag_catalog_store_begin(const AgCatalogPredictor *predictor, pg_uuid_t *id, int *version,
+					   int *pinned)
 {
 	const AgFittedPredictor *fitted = predictor->fitted;
 	const char *owner = predictor->owner;
 	Insert insert;
 
-	*version = next_version(predictor->name, &owner);
+	*version = next_version(predictor->name, &owner, pinned);
 	if (*version == 1)
 		ag_rights_forget(predictor->name); /* left over from another's of that name */
 	make_id(id);

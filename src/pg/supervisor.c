@@ -61,6 +61,38 @@ grant(AgSupervisor *s)
 	s->wants = false;
 }
 
+/* The wait left too little time to fit anything: that is what has to be told, not that no model came out. */
+static bool
+is_too_late(const AgSupervisor *s, int64 now)
+{
+	double limit_s = s->orders.time_limit;
+	double needed_s = Min(Max(1.0, limit_s / 10), limit_s / 2);
+	double left_s, waited_s = (double) (now - s->asked_ns) / 1e9;
+
+	if (s->orders.deadline_ns == INT64_MAX || s->waited_for == NULL)
+		return false;
+	left_s = (double) (s->orders.deadline_ns - now) / 1e9;
+	return left_s <= 0 || (left_s < needed_s && left_s + waited_s >= needed_s);
+}
+
+static void
+give_up_waiting(AgSupervisor *s, int64 now)
+{
+	double waited_s = (double) (now - s->asked_ns) / 1e9;
+	const char *waited_for = s->waited_for != NULL ? s->waited_for : "other fits";
+
+	ag_relay_fail(
+		s, AG_ERR_RESOURCES,
+		now >= s->orders.deadline_ns
+			? psprintf("the time limit of %g s passed while waiting %.1f s for %s",
+					   s->orders.time_limit, waited_s, waited_for)
+			: psprintf("too little of the time limit of %g s was left after waiting %.1f s for %s",
+					   s->orders.time_limit, waited_s, waited_for),
+		"Give fits that run at the same time fewer CPUs each (option \"num_cpus\"), run fewer at a "
+		"time (ag_pg.max_fits), or raise \"time_limit\".");
+	ag_relay_drop_child(s); /* with its end goes the lease */
+}
+
 static void
 try_lease(AgSupervisor *s)
 {
@@ -72,22 +104,21 @@ try_lease(AgSupervisor *s)
 	s->next_try_ns = now + LEASE_POLL_MS * INT64_C(1000000);
 	if (ag_lease_try(&s->lease, &s->orders, &s->want, &lacking))
 	{
-		grant(s);
+		if (is_too_late(s, now))
+			give_up_waiting(s, now);
+		else
+			grant(s);
 		return;
 	}
+	if (lacking != NULL)
+		s->waited_for = lacking;
 	if (lacking != NULL && !s->told_waiting)
 	{
 		ag_relay_log(s, psprintf("waiting for %s: other fits are running", lacking), "");
 		s->told_waiting = true;
 	}
 	if (now >= s->orders.deadline_ns)
-	{
-		ag_relay_fail(s, AG_ERR_RESOURCES,
-					  psprintf("the time limit passed while waiting for %s",
-							   lacking != NULL ? lacking : "other fits"),
-					  "Run fewer fits at a time, or raise \"time_limit\" or the setting.");
-		ag_relay_drop_child(s);
-	}
+		give_up_waiting(s, now);
 }
 
 static void
@@ -148,6 +179,7 @@ read_need(AgSupervisor *s, AgArena *arena)
 	s->want.num_cpus = Max(need.num_cpus, 0);
 	s->want.num_gpus = need.num_gpus > 0 ? need.num_gpus : 0;
 	s->wants = true;
+	s->asked_ns = ag_clock_ns();
 	s->next_try_ns = 0;
 	check_need(s);
 	try_lease(s);

@@ -34,6 +34,7 @@ typedef struct AgSupervisorOrders
 	uint32 magic;
 	char build_id[60];
 	int64 deadline_ns;        /* ag_clock_ns() of the call's end; INT64_MAX: none */
+	double time_limit;        /* seconds the whole call has; of use with a deadline only */
 	int64 memory_limit_bytes; /* of this fit */
 	int64 memory_total_bytes; /* of all fits: ag_pg.memory_limit */
 	int num_cpus;             /* of all fits */

@@ -32,6 +32,13 @@ CREATE TABLE odd (visits int, channel text, churn date);
 SELECT ag_create_function('churn', 'odd_churn', 'odd');
 SELECT pg_typeof(odd_churn(o)) AS type FROM (SELECT (NULL::odd).*) o;
 
+-- for its owner alone until granted; a domain's CHECK is not run in parallel workers
+CREATE DOMAIN outcome AS text CHECK (VALUE <> '');
+CREATE TABLE domained (visits int, channel text, churn outcome);
+SELECT ag_create_function('churn', 'domained_churn', 'domained');
+SELECT proname, proparallel, has_function_privilege('public', p.oid, 'EXECUTE') AS everybody
+FROM pg_proc p WHERE proname IN ('domained_churn', 'predict_churn') ORDER BY proname;
+
 -- what can't be
 SELECT ag_create_function('churn', 'predict_churn', 'customer');
 SELECT ag_create_function('nobody', 'x', 'customer');
@@ -65,6 +72,7 @@ SELECT of_json('{"visits": 40, "channel": "web"}');
 
 SET client_min_messages = warning;
 SELECT ag_drop(name) FROM ag_models ORDER BY name COLLATE "C";
-DROP TABLE customer, prospect, odd CASCADE;
+DROP TABLE customer, prospect, odd, domained CASCADE;
+DROP DOMAIN outcome;
 DROP SCHEMA "Other" CASCADE;
 DROP FUNCTION of_json, of_text;

@@ -7,7 +7,7 @@ use AgFit;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(time);
+use Time::HiRes qw(sleep time);
 
 my $node = PostgreSQL::Test::Cluster->new('resources');
 $node->init;
@@ -32,10 +32,16 @@ end_fit($_) for @fits;
 is($node->safe_psql('postgres', q{SELECT string_agg(version::text, ' ' ORDER BY version) FROM ag_predictor WHERE name = 'same'}), '1 2 3 4',
 	'fits of one name at once give versions one after the other');
 
+# a version that was activated by hand stays the current one, and the fit says so
+$node->safe_psql('postgres', q{SELECT ag_activate('same', 2)});
+my $err = '';
+$node->psql('postgres', small_fit('same'), stderr => \$err);
+like($err, qr/stored as "same", version 5\nHINT:.*ag_predict\('same\@5', t\).*\n.*NOTICE:  version 2 stays the current version of "same": it was activated by hand\nHINT:.*'same\@5'.*ag_activate\('same', NULL\)/,
+	'a fit under a pinned version says which version is current');
+
 # no worker within the time limit
 @fits = map { start_fit($node, slow_fit("\"name\": \"worker_$_\"")) } 1 .. 3;
 ok(wait_until(20, sub { supervisors($node) == 3 }), 'all workers taken');
-my $err = '';
 $node->psql('postgres', small_fit('late', ', "time_limit": 1'), stderr => \$err);
 like($err, qr/NOTICE:  waiting for a free background worker/, 'who has to wait is told');
 like($err, qr/no background worker became free within the time limit of 1 s\nHINT:.*max_worker_processes/, 'no worker in time: an error says so');
@@ -49,7 +55,7 @@ my $slow = start_fit($node, slow_fit('"name": "slot_1", "num_cpus": 1'));
 wait_for_training($node);
 $node->psql('postgres', small_fit('slot_late', ', "time_limit": 1, "num_cpus": 1, "verbosity": 2'), stderr => \$err);
 like($err, qr/NOTICE:  waiting for a training slot \(ag_pg.max_fits\)/, 'waiting for a slot is told');
-like($err, qr/the time limit passed while waiting for a training slot \(ag_pg.max_fits\)\nHINT/, 'no slot in time: an error says so');
+like($err, qr/the time limit of 1 s passed while waiting [\d.]+ s for a training slot \(ag_pg.max_fits\)\nHINT:.*num_cpus/, 'no slot in time: an error says so');
 my $second = start_fit($node, small_fit('slot_2', ', "num_cpus": 1'));
 wait_until(5, sub { supervisors($node) == 2 });
 $node->safe_psql('postgres', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '%slot_1%' AND backend_type = 'client backend' AND pid <> pg_backend_pid()});
@@ -73,9 +79,14 @@ set('ag_pg.num_cpus = 1');
 my $first = start_fit($node, slow_fit('"name": "cpu_1"'));
 wait_for_training($node);
 $node->psql('postgres', small_fit('cpu_late', ', "time_limit": 1'), stderr => \$err);
-like($err, qr/while waiting for a CPU \(ag_pg.num_cpus\)/, 'no CPU in time: an error says so');
+like($err, qr/while waiting [\d.]+ s for a CPU \(ag_pg.num_cpus\)/, 'no CPU in time: an error says so');
+my $too_late = start_fit($node, small_fit('cpu_too_late', ', "time_limit": 4'));
+sleep 3.4;
 $node->safe_psql('postgres', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '%cpu_1%' AND backend_type = 'client backend' AND pid <> pg_backend_pid()});
 end_fit($first);
+end_fit($too_late);
+like($too_late->{err}, qr/ERROR:.*time limit of 4 s (passed while|was left after) waiting [\d.]+ s for a CPU \(ag_pg.num_cpus\)\nHINT:.*num_cpus.*ag_pg.max_fits/,
+	'a CPU so late that nothing can be fitted: an error says so');
 $node->safe_psql('postgres', small_fit('one_cpu'));
 set('ag_pg.num_cpus = 0');
 $node->safe_psql('postgres', small_fit('all_cpus'));
