@@ -23,6 +23,7 @@
 #include "pg/deadline.h"
 #include "pg/errors.h"
 #include "pg/fit.h"
+#include "pg/job.h"
 #include "pg/options_json.h"
 #include "pg/settings.h"
 
@@ -301,6 +302,7 @@ ag_sql_fit(PG_FUNCTION_ARGS)
 		ag_line_wait(call->line);
 	ag_fit_end_line(call);
 	ag_fit_store(call);
+	ag_job_record_fit(call);
 	ag_fit_tell_how_to_predict(call);
 	SPI_finish();
 	MemoryContextSwitchTo(caller);

@@ -66,6 +66,12 @@ extern void ag_job_settings_apply(char *text);
 /* NOTIFY ag_job, 'id' when this transaction commits. */
 extern void ag_job_notify(int64 id);
 
+/* ---- job_submit.c ---- */
+
+/* With ag_pg.notify on: a fit that a session has just stored leaves a record too, and its id is told at commit. */
+struct AgFitCall;
+extern void ag_job_record_fit(const struct AgFitCall *call);
+
 /* ---- job_worker.c, job_run.c ---- */
 
 /* Whether SIGINT cancels: from before a job's lock is taken to its end. Not: what came is forgotten. */

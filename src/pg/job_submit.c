@@ -4,6 +4,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "commands/sequence.h"
@@ -14,9 +16,11 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
+#include "engine/base/context.h"
 #include "pg/catalog.h"
 #include "pg/fit.h"
 #include "pg/job.h"
+#include "pg/settings.h"
 
 PG_FUNCTION_INFO_V1(ag_sql_fit_async);
 
@@ -128,6 +132,35 @@ write_order(const AgFitCall *call, int64 id, const char *home)
 						  "source, data, label, options, settings) "
 						  "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
 						  10, types, values, NULL, NULL, NULL);
+}
+
+void
+ag_job_record_fit(const AgFitCall *call)
+{
+	Oid types[6] = {INT8OID, FLOAT8OID, INT4OID, FLOAT8OID, TEXTOID, TEXTOID};
+	Datum values[6];
+	char nulls[6] = {' ', ' ', ' ', ' ', ' ', ' '};
+	int64 id;
+
+	if (!ag_setting_notify)
+		return;
+	id = nextval_internal(ag_catalog_relation("ag_job_id_seq"), false);
+	write_record(call, id, ag_job_home());
+	values[0] = Int64GetDatum(id);
+	values[1] = Float8GetDatum((double) (ag_clock_ns() - call->started_ns) / 1e9);
+	values[2] = Int32GetDatum(call->version);
+	values[3] = Float8GetDatum(call->fitted.score_val);
+	values[4] =
+		CStringGetTextDatum(psprintf("stored as \"%s\", version %d", call->name, call->version));
+	values[5] = CStringGetTextDatum("stored");
+	nulls[3] = isnan(call->fitted.score_val) ? 'n' : ' ';
+	ag_catalog_execute_on(
+		"ag_job",
+		"UPDATE @.ag_job SET state = 'succeeded', ended_at = submitted_at, "
+		"started_at = submitted_at - make_interval(secs => $2), percent = 100, version = $3, "
+		"score = $4, message = $5, phase = $6 WHERE id = $1",
+		6, types, values, nulls, NULL, NULL);
+	ag_job_notify(id);
 }
 
 /* ag_fit_async(data text, label text, options jsonb) RETURNS bigint */

@@ -9,6 +9,7 @@
 #include "access/stratnum.h"
 #include "access/table.h"
 #include "access/xact.h"
+#include "catalog/pg_am.h"
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -102,6 +103,10 @@ ag_scan_begin(AgScan *scan, const char *table, const char *index, int n_columns,
 	scan->values = palloc(sizeof(Datum) * n_table_columns);
 	scan->nulls = palloc(sizeof(bool) * n_table_columns);
 	scan->index = index_open(ag_catalog_relation(index), AccessShareLock);
+	if (scan->index->rd_rel->relam != BTREE_AM_OID)
+		ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
+						errmsg("index \"%s\" of table \"%s\" was replaced", index, table),
+						errhint("Drop the extension and create it again.")));
 	for (int i = 0; i < n_keys; i++)
 		keys[i].sk_collation = scan->index->rd_indcollation[i];
 	scan->scan =

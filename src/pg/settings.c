@@ -16,6 +16,7 @@ double ag_setting_gpu_memory_fraction = 0.9;
 int ag_setting_gpu_fallback = AG_GPU_FALLBACK_WARN;
 int ag_setting_max_fits = 8;
 int ag_setting_max_jobs = 4;
+bool ag_setting_notify = false;
 int ag_setting_job_retention_min = 30 * 24 * 60;
 int ag_setting_default_time_limit_s = 300;
 int ag_setting_model_cache_kb = 256 * 1024;
@@ -59,6 +60,10 @@ ag_settings_define(void)
 	DefineCustomIntVariable("ag_pg.max_jobs", "Jobs that may run at the same time.",
 							"The others stay queued. Each takes a background worker.",
 							&ag_setting_max_jobs, 4, 1, 1024, PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable(
+		"ag_pg.notify", "Lets ag_fit too leave a row in ag_jobs and NOTIFY ag_job its id.",
+		"Both happen when its transaction commits, which then can't be prepared.",
+		&ag_setting_notify, false, PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("ag_pg.job_retention", "How long jobs that have ended stay in ag_jobs.",
 							"-1 means for ever.", &ag_setting_job_retention_min, 30 * 24 * 60, -1,
 							INT_MAX, PGC_SUSET, GUC_UNIT_MIN, NULL, NULL, NULL);

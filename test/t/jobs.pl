@@ -149,6 +149,11 @@ $job = submit(quick('notify'));
 $node->safe_psql('postgres', "SELECT ag_wait($job)");
 sleep 0.2;
 like($session->query('SELECT 1'), qr/"ag_job" with payload "$job"/, 'NOTIFY ag_job tells the id');
+$node->safe_psql('postgres', "SELECT ag_fit('small', 'y', '" . quick_options('"name": "silent"') . "')");
+is($node->safe_psql('postgres', q{SELECT count(*) FROM ag_jobs WHERE model = 'silent'}), '0', 'a fit in a session is no job');
+$node->safe_psql('postgres', "SET ag_pg.notify = on; SELECT ag_fit('small', 'y', '" . quick_options('"name": "told"') . "')");
+$job = $node->safe_psql('postgres', q{SELECT id FROM ag_jobs WHERE model = 'told' AND state = 'succeeded' AND version = 1 AND elapsed > 0});
+like($session->query('SELECT 1'), qr/"ag_job" with payload "$job"/, 'with ag_pg.notify it tells its id too');
 $session->quit;
 
 # whoever locks the record stops neither training nor the trainer's watch
