@@ -117,7 +117,7 @@ explain_machine(AgCudaProbe *found, cudaError_t error)
 			return;
 		case cudaErrorStubLibrary:
 			snprintf(found->reason, sizeof(found->reason),
-					 "libcuda.so.1 is the toolkit's stub, not the driver's library");
+					 "libcuda.so.1 is the toolkit's link-time copy, not the driver's library");
 			snprintf(found->cure, sizeof(found->cure),
 					 "Take the stubs folder out of LD_LIBRARY_PATH and restart PostgreSQL.");
 			return;

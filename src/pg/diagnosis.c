@@ -18,7 +18,7 @@ typedef struct AgDriverAnswer
 
 static const AgDriverAnswer answers[] = {
 	{2, "the driver finds no memory", "See in nvidia-smi and free which processes hold it."},
-	{34, "libcuda.so.1 is the toolkit's stub, not the driver's library",
+	{34, "libcuda.so.1 is the toolkit's link-time copy, not the driver's library",
 	 "Take the folder \"stubs\" out of LD_LIBRARY_PATH and restart PostgreSQL."},
 	{46, "the GPUs are busy, or in exclusive or prohibited mode",
 	 "End the processes that hold them, or run nvidia-smi -c DEFAULT as root."},

@@ -196,7 +196,7 @@ like(doctor(), qr{^driver\|fail\|the NVIDIA driver reports no GPU\|See whether n
 libcuda('COUNT=0');
 like(doctor(), qr{^driver\|fail\|the NVIDIA driver reports no GPU}, 'none of them counted');
 libcuda('INIT=34');
-like(doctor(), qr{^libcuda\|fail\|.*stub}, 'the stub of the toolkit');
+like(doctor(), qr{^libcuda\|fail\|.*link-time copy}, 'the link-time library of the toolkit');
 libcuda('INIT=803');
 like(doctor(), qr{^driver\|fail\|.*different versions\|Reboot}, 'library and kernel module of different versions');
 libcuda('INIT=999');
