@@ -116,7 +116,7 @@ const AgParamSpec ag_realmlp_specs[] = {
 	 OFFSET(dropout_prob)},
 	{"lr", "learning_rate", AG_PARAM_REAL, 0, 10, 0, NULL,
 	 "largest step size; 0: 0.04 for classes, 0.07 for numbers", OFFSET(learning_rate)},
-	{"wd", "weight_decay", AG_PARAM_REAL, 0, 10, 0.02, NULL,
+	{"wd", "weight_decay", AG_PARAM_REAL, 0, 10, 0.1, NULL,
 	 "how fast weights decay, times the step size; falls to 0 in the second half",
 	 OFFSET(weight_decay)},
 	{"ls_eps", "label_smoothing", AG_PARAM_REAL, 0, 0.9, 0.1, NULL,

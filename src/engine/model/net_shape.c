@@ -70,7 +70,7 @@ ag_net_widths(const AgNetParams *params, const AgTrainData *data, uint32_t *widt
 	return 2;
 }
 
-/* Numbers that stand for one of n_levels. */
+/* Numbers that stand for one of n_levels, the unseen one included. */
 static uint32_t
 embedding_width(AgNetFamily family, uint32_t n_levels)
 {
@@ -121,7 +121,7 @@ shape_inputs(const AgContext *ctx, const AgNetParams *params, AgNet *net)
 			continue;
 		slots[s].first = n_values;
 		slots[s].first_input = (uint32_t) n_inputs;
-		slots[s].n_inputs = embedding_width(params->family, dense->slots[s].width);
+		slots[s].n_inputs = embedding_width(params->family, dense->slots[s].width + 1);
 		n_inputs += slots[s].n_inputs;
 		n_values += ag_net_slot_rows(net, s) * slots[s].n_inputs;
 	}

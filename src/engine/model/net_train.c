@@ -80,7 +80,8 @@ plan_step(Epochs *e)
 	switch (t->params.family)
 	{
 		case AG_NET_NN_TORCH:
-			coupled = e->asked.weight_decay;
+			coupled = e->asked.weight_decay / t->loss_unit;
+			eps /= t->loss_unit;
 			break;
 		case AG_NET_FASTAI:
 			one_cycle(done, rate, &rate, &beta1);

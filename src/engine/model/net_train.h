@@ -88,7 +88,8 @@ typedef struct AgNetTrainer
 	/* rows */
 	float *target; /* [n_train] regression: within the range, or standardised */
 	float *weight; /* [n_train] mean 1; NULL: all 1 */
-	double centre, half_spread, low, high;
+	double
+		loss_unit; /* how many of the loss's units the namesake's has in one of ours, at least 1 */
 
 	/* a batch */
 	int batch_size;
@@ -123,6 +124,16 @@ ag_net_has_dropout(const AgNetTrainer *trainer, uint32_t layer)
 	uint32_t n = trainer->net->n_layers - (trainer->params.family == AG_NET_NN_TORCH ? 2 : 1);
 
 	return trainer->params.dropout_prob > 0.0 && layer < n;
+}
+
+/*
+ * Does the layer learn a bias? fastai's don't where normalisation follows, which matters although it would take a bias away
+ * again: beside one, embeddings that begin small would hardly move a rectified unit.
+ */
+static inline bool
+ag_net_has_bias(const AgNetTrainer *trainer, uint32_t layer)
+{
+	return trainer->params.family != AG_NET_FASTAI || !trainer->net->layers[layer].has_norm;
 }
 
 /* All arrays for batches of batch_size rows; initial weights. Free whatever it returns. */

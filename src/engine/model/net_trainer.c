@@ -124,6 +124,9 @@ take_target(AgNetTrainer *t)
 								  : 0.5);
 	t->net->centre = centre / unit;
 	t->net->half_spread = 0.5 * (spread / unit > 1e308 ? 1e308 : spread / unit);
+	/* NN_TORCH's loss is in the label's own units; what is weighed against it must be, too */
+	if (t->net->link == AG_NET_RANGE)
+		t->loss_unit = fmin(fmax(spread / unit, 1.0), 1e12);
 	t->net->low = fmax(low / unit, -1.7e308);
 	t->net->high = fmin(high / unit, 1.7e308);
 	return AG_OK;
@@ -279,7 +282,7 @@ ag_net_trainer_init(const AgContext *ctx, const AgDense *dense, const AgDenseMat
 	t->matrix = matrix;
 	t->data = data;
 	t->params = *params;
-	t->product1 = t->product2 = 1.0;
+	t->product1 = t->product2 = t->loss_unit = 1.0;
 	if (data->problem == AG_PROBLEM_QUANTILE)
 		return ag_error_set(ctx->error, AG_ERR_UNSUPPORTED, "neural nets do not predict quantiles");
 	if (data->n_train < 1)

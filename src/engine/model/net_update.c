@@ -121,7 +121,7 @@ divide_gradient(AgNetTrainer *t, const AgNetUpdate *update, float *gradient, siz
 {
 	const AgNetLayer *layer = &t->net->layers[0];
 	float scale_gradient[SLICE_ROWS];
-	AgAdam adam = adam_at(t, t->rates.input_scale, false);
+	AgAdam adam = adam_at(t, t->rates.input_scale, true);
 
 	for (uint32_t k = update->begin; k < update->end; k++)
 	{
@@ -197,7 +197,8 @@ update_bias(AgNetTrainer *t, const AgNetUpdate *update, float *scratch)
 	for (int i = 0; i < t->n_rows; i++)
 		for (size_t j = 0; j < n; j++)
 			scratch[j] += rows->delta[(size_t) i * stride + j];
-	apply(t, &adam, ag_net_bias_at(layer), n, scratch);
+	if (ag_net_has_bias(t, update->index))
+		apply(t, &adam, ag_net_bias_at(layer), n, scratch);
 	if (!layer->has_norm)
 		return;
 	apply(t, &adam, ag_net_norm_at(layer), n, rows->sum_hat);
@@ -212,7 +213,7 @@ update_embedding(AgNetTrainer *t, const AgNetUpdate *update)
 	size_t n = ag_net_slot_rows(net, update->index) * slot->n_inputs;
 	size_t stride = ag_net_stride(net->n_inputs);
 	float *gradient = t->embedding_gradient + slot->first;
-	AgAdam adam = adam_at(t, t->rates.embedding, t->params.family != AG_NET_REALMLP);
+	AgAdam adam = adam_at(t, t->rates.embedding, true);
 
 	memset(gradient, 0, n * sizeof *gradient);
 	for (int i = 0; i < t->n_rows; i++)
@@ -243,7 +244,7 @@ update_wave(AgNetTrainer *t, uint32_t number, float *scratch)
 	float *gradient = scratch, *x = gradient + n_values, *wave = x + room, *slope = wave + room;
 	float *ones = slope + room, *deltas = ones + room;
 	uint32_t n_out = net->n_wave_inputs, n_waves = net->n_waves;
-	AgAdam adam = adam_at(t, t->rates.waves, false);
+	AgAdam adam = adam_at(t, t->rates.waves, true);
 
 	memset(gradient, 0, n_values * sizeof *gradient);
 	for (size_t i = 0; i < n; i++)
@@ -357,8 +358,9 @@ begin_layer(AgNetTrainer *t, uint32_t l, uint64_t key)
 		uint64_t bias_key = ag_key(key, 1);
 
 		t->values[ag_net_bias_at(layer) + j] =
-			is_normal ? (l + 1 < t->net->n_layers ? normal(bias_key, j) : 0.0f)
-					  : uniform(bias_key, j, bound);
+			!ag_net_has_bias(t, l) ? 0.0f
+			: is_normal            ? (l + 1 < t->net->n_layers ? normal(bias_key, j) : 0.0f)
+								   : uniform(bias_key, j, bound);
 		if (layer->has_norm)
 			t->values[ag_net_norm_at(layer) + j] = 1.0f;
 	}
