@@ -3,8 +3,7 @@
  *
  * The order is made from the tree's own rows, so that out-of-bag rows are judged by levels that haven't seen them.
  * A level of few rows isn't ordered by their target, for its place would tell them apart by their own labels; and in
- * half of the trees none is. Together both orders did better than either on most of the tables tried, and where a category
- * of many small levels misleads the one, the other half is there (figures in test/bench/RESULTS.md).
+ * half of the trees none is: in the mean over tables both orders together did better than either (test/bench/RESULTS.md).
  */
 #include <string.h>
 

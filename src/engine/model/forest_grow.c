@@ -450,34 +450,41 @@ part_rows(AgForestWorker *worker, const AgForestOpen *node, uint32_t cut)
 	return n_left;
 }
 
-/* Finds a node's split, if it may have one. */
-static void
-search_node(AgForestWorker *worker, int at)
+/* May a node be split? Its rows are viewed then. Most nodes are of a row or two, and end here. */
+static bool
+may_split(AgForestWorker *worker, AgForestOpen *node)
 {
 	const AgForest *forest = worker->forest;
-	AgForestOpen *node = &worker->open[at];
 	double least = forest->params->min_weight_fraction_leaf * (double) worker->weight;
 
-	node->split.feature = -1;
 	if (node->n_rows < forest->min_rows_split || node->n_rows < 2 * forest->min_rows_leaf ||
 		node->depth >= forest->max_depth || ag_cancelled(forest->ctx))
-		return;
-	worker->view.key = node->key;
+		return false;
 	ag_forest_view(worker, worker->rows + node->begin, node->n_rows);
 	node->weight = worker->view.weight;
-	if (worker->view.kind == AG_FOREST_PURE || (double) node->weight < 2.0 * least)
-		return;
+	return worker->view.kind != AG_FOREST_PURE && (double) node->weight >= 2.0 * least;
+}
+
+/* Finds the split of the node that was viewed; false: it has none. */
+static bool
+find_split(AgForestWorker *worker, int at)
+{
+	AgForestOpen *node = &worker->open[at];
+
+	worker->view.key = node->key;
 	node->split = ag_forest_search(worker, constants_of(worker, at));
-	if (node->split.feature >= 0 && node->split.gain < forest->min_gain * (double) worker->weight)
-		node->split.feature = -1;
+	return node->split.feature >= 0 &&
+		   node->split.gain >= worker->forest->min_gain * (double) worker->weight;
 }
 
 /* Makes an open node of rows and puts it in the queue, or closes it as a leaf. */
 static bool
-open_node(AgForestWorker *worker, const AgForestOpen *made, int parent_open)
+open_node(AgForestWorker *worker, AgForestOpen *made, int parent_open)
 {
 	int at;
 
+	if (!may_split(worker, made))
+		return add_leaf(worker, made);
 	if (worker->n_free == 0 && !more_open(worker))
 		return false;
 	at = worker->free_open[--worker->n_free];
@@ -487,8 +494,7 @@ open_node(AgForestWorker *worker, const AgForestOpen *made, int parent_open)
 	else if (worker->constants != NULL)
 		memcpy(constants_of(worker, at), constants_of(worker, parent_open),
 			   (size_t) worker->n_words * 8);
-	search_node(worker, at);
-	if (worker->open[at].split.feature >= 0)
+	if (find_split(worker, at))
 	{
 		queue_put(worker, at);
 		return true;
