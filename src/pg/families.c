@@ -58,22 +58,15 @@ param_range(const AgParamSpec *spec)
 	return high != NULL ? psprintf("%s or less", high) : NULL;
 }
 
-/* The n-th of the blank-separated words. */
-static char *
-word(const char *words, int n)
-{
-	while (n-- > 0 && (words = strchr(words, ' ')) != NULL)
-		words++;
-	return words == NULL ? NULL : pnstrdup(words, strcspn(words, " "));
-}
-
 static char *
 param_normal(const AgParamSpec *spec)
 {
+	size_t n_word;
+
 	if (spec->type == AG_PARAM_BOOL)
 		return pstrdup(spec->normal != 0 ? "true" : "false");
-	if (spec->type == AG_PARAM_CHOICE)
-		return word(spec->choices, (int) spec->normal);
+	if (spec->choices != NULL && ag_param_word(spec, spec->normal, &n_word) != NULL)
+		return pnstrdup(ag_param_word(spec, spec->normal, &n_word), n_word);
 	if (spec->type == AG_PARAM_INTS)
 		return NULL;
 	return ag_result_number_text(spec->normal);

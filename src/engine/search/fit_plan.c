@@ -33,15 +33,6 @@ param_value(const AgParamSpec *spec, const void *params)
 	return integer;
 }
 
-/* The n-th of the blank-separated words. */
-static void
-word_write(AgWriter *out, const char *words, int n)
-{
-	while (n-- > 0)
-		words = strchr(words, ' ') + 1;
-	ag_json_string(out, words, strcspn(words, " "));
-}
-
 static void
 ints_write(AgWriter *out, const AgParamSpec *spec, const void *params)
 {
@@ -69,12 +60,16 @@ params_write(AgWriter *out, const AgModelConfig *config)
 	{
 		const AgParamSpec *spec = &family->specs[i];
 		double value = param_value(spec, config->params);
+		size_t n_word = 0;
+		const char *word = NULL;
 
+		if (spec->choices != NULL)
+			word = ag_param_word(spec, value, &n_word);
 		ag_json_key(out, &first, spec->name);
 		if (spec->type == AG_PARAM_BOOL)
 			ag_json_raw(out, value != 0.0 ? "true" : "false");
-		else if (spec->type == AG_PARAM_CHOICE)
-			word_write(out, spec->choices, (int) value);
+		else if (word != NULL)
+			ag_json_string(out, word, n_word);
 		else if (spec->type == AG_PARAM_INTS)
 			ints_write(out, spec, config->params);
 		else
