@@ -316,6 +316,7 @@ ag_job_worker_main(Datum arg)
 	pqsignal(SIGTERM, die);
 	ag_job_accept_cancel(false);
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	ConfigReloadPending = true; /* one that came before this handler was ignored */
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(arg), InvalidOid, 0);
 	context = AllocSetContextCreate(TopMemoryContext, "ag_pg jobs", ALLOCSET_DEFAULT_SIZES);
