@@ -309,9 +309,10 @@ family_unsupported(const char *key, AgError *err)
 	return AG_ERR_UNSUPPORTED;
 }
 
-/* Is that family in the list of included_model_types or excluded_model_types? Unknown names in it are errors. */
+/* Is that family in the list of included_model_types or excluded_model_types? Unknown names in it are errors; so is,
+ * where the families must be fitted, one that this release doesn't have. */
 static AgStatus
-family_listed(const AgOptionNode *list, const char *key, bool *listed, AgError *err)
+family_listed(const AgOptionNode *list, const char *key, bool must_fit, bool *listed, AgError *err)
 {
 	const AgOptionNode *item = list;
 
@@ -326,6 +327,8 @@ family_listed(const AgOptionNode *list, const char *key, bool *listed, AgError *
 			return ag_option_reject(item, "a model family such as \"GBM\"", err);
 		if (!family_known(item->text))
 			return family_unknown(item->text, err);
+		if (must_fit && ag_family_find(item->text) == NULL)
+			return family_unsupported(item->text, err);
 		*listed = *listed || strcmp(item->text, key) == 0;
 	}
 	return AG_OK;
@@ -337,8 +340,8 @@ family_wanted(const AgOptionNode *included, const AgOptionNode *excluded, const 
 {
 	bool in, out;
 
-	AG_TRY(family_listed(included, key, &in, err));
-	AG_TRY(family_listed(excluded, key, &out, err));
+	AG_TRY(family_listed(included, key, true, &in, err));
+	AG_TRY(family_listed(excluded, key, false, &out, err));
 	*wanted = (included == NULL || included->type == AG_JSON_NULL || in) && !out;
 	return AG_OK;
 }
