@@ -1,7 +1,7 @@
 /*
  * ag_cuda.h - the door to ag_pg_cuda.so: one exported function that fills one table.
  *
- * Plain C; the only header of this room that others include. The module is loaded by ag_trainer alone (dlopen, beside
+ * Plain C; the only header of this room that others include. What the module computes is engine/base/device.h's table. The module is loaded by ag_trainer alone (dlopen, beside
  * itself), never by a server process, so CUDA is never initialised there. An entry of the table that is NULL is an
  * operation that this build doesn't offer: the caller then does it on the CPU.
  *
@@ -13,7 +13,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define AG_CUDA_ABI 1
+#include "engine/base/device.h"
+
+#define AG_CUDA_ABI 2
 #define AG_CUDA_MODULE "ag_pg_cuda.so"
 #define AG_CUDA_INIT "ag_cuda_init"
 #define AG_CUDA_MAX_DEVICES 64
@@ -59,6 +61,8 @@ typedef struct AgCudaTable
 	 * *found. Takes up to about a second a device. Main thread only.
 	 */
 	void (*probe)(AgCudaProbe *found);
+	/* What the module computes; NULL: nothing. Lives as long as the module. */
+	const AgDeviceOps *ops;
 } AgCudaTable;
 
 /* Fills *table; false, and nothing filled, when the module speaks another ABI. */

@@ -24,7 +24,7 @@ empty :=
 CUDA_CARRIES = $(subst $(empty) $(empty),\ ,$(strip $(addprefix sm_,$(CUDA_ARCHITECTURES)) compute_$(lastword $(CUDA_ARCHITECTURES))))
 
 # -fmad=false: the same results as the CPU's -ffp-contract=off.
-CUDA_FLAGS = -O3 -std=c++17 -fmad=false -I. $(CUDA_GENCODE) -DAGK_ARCHITECTURES=\"$(CUDA_CARRIES)\" \
+CUDA_FLAGS = -O3 -std=c++17 -fmad=false -I. -Isrc $(CUDA_GENCODE) -DAGK_ARCHITECTURES=\"$(CUDA_CARRIES)\" \
 	-Xcompiler -fPIC,-fvisibility=hidden,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-Wall,-Wextra,-Wno-unused-parameter$(if $(WERROR),$(comma)-Werror) \
 	$(if $(WERROR),-Werror all-warnings) $(if $(CUDA_HOST_CXX),-ccbin $(CUDA_HOST_CXX)) $(NVCC_FLAGS)
 comma := ,
@@ -61,7 +61,7 @@ endif
 
 # --- the same kernels on the simulator in test/cuda_sim, with any C++ compiler
 SIM ?= $(patsubst test/cuda_sim/%.cc,%,$(sort $(wildcard test/cuda_sim/*.cc)))
-SIM_FLAGS = -std=c++17 -g -O1 -Wall -Wextra -Werror -Wno-unused-parameter -Itest/cuda_sim -Itest -I. \
+SIM_FLAGS = -std=c++17 -g -O1 -Wall -Wextra -Werror -Wno-unused-parameter -Itest/cuda_sim -Itest -I. -Isrc \
 	-DAGK_ARCHITECTURES='"sm_80 compute_80"' -MMD -MP -fsanitize=address,undefined -fno-sanitize-recover=all
 SIM_OBJS := $(patsubst kernels/%.cu,build/sim/%.o,$(sort $(wildcard kernels/*.cu)))
 $(SIM_OBJS): build/sim/%.o: kernels/%.cu

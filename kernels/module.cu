@@ -14,5 +14,6 @@ ag_cuda_init(uint32_t abi, AgCudaTable *table)
 	table->abi = AG_CUDA_ABI;
 	table->architectures = AGK_ARCHITECTURES;
 	table->probe = agk_probe;
+	table->ops = nullptr;
 	return true;
 }

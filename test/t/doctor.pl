@@ -37,7 +37,7 @@ sub compile
 	print $file $source;
 	close $file;
 	unlink $to;
-	system('cc', '-shared', '-fPIC', '-I.', (map { "-D$_" } @defines), '-o', $to, "$tmp/fake.c") == 0 or die "cc failed for $to";
+	system('cc', '-shared', '-fPIC', '-I.', '-Isrc', (map { "-D$_" } @defines), '-o', $to, "$tmp/fake.c") == 0 or die "cc failed for $to";
 	return;
 }
 

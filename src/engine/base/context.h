@@ -16,6 +16,7 @@
 #include "engine/base/status.h"
 
 struct AgPool; /* threads.h */
+struct AgGpu;  /* device.h */
 
 /* Levels of the story that a fit tells: shown when the fit's verbosity is at least the level. */
 typedef enum AgLogLevel
@@ -52,6 +53,7 @@ typedef struct AgContext
 	void *host;            /* handed to log and progress */
 	AgError *error;        /* where the fault's text goes */
 	AgStanding *standing;  /* NULL: nobody asks */
+	struct AgGpu *gpu;     /* to train on, where a family can; NULL: on the CPU */
 } AgContext;
 
 /* Monotonic nanoseconds. */

@@ -1,0 +1,238 @@
+/*
+ * device.h - what an accelerator does for the engine: one table of operations that a provider fills.
+ *
+ * Plain C that C++ reads too, and nothing of the engine's own types: the two sides are built apart. An entry that is NULL is an
+ * operation that the provider doesn't offer; whoever wanted it computes on the CPU, which is the reference: a device that
+ * offers an operation gives the same integers and the same bytes.
+ *
+ * Every operation that can fail gives an AgDeviceStatus; ops->why() then has the text, in the style of an errdetail without
+ * its period. One thread at a time uses a device and what was made on it.
+ */
+#ifndef AG_DEVICE_H
+#define AG_DEVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Raised whenever a struct or the meaning of an entry changes; both sides must have the same. */
+#define AG_DEVICE_ABI 1
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum AgDeviceStatus
+{
+	AG_DEVICE_OK = 0,
+	AG_DEVICE_MEMORY,      /* the device, or this fit's share of it, is full; it works on */
+	AG_DEVICE_UNSUPPORTED, /* the provider can't do it with these parameters; why() names what */
+	AG_DEVICE_STOPPED,     /* poll() said so */
+	AG_DEVICE_LOST         /* nothing works on the device any more but freeing and closing */
+} AgDeviceStatus;
+
+/* The provider's own. */
+typedef struct AgDevice AgDevice;
+typedef struct AgDeviceMatrix AgDeviceMatrix;
+typedef struct AgDeviceBoost AgDeviceBoost;
+
+typedef struct AgDeviceMemory
+{
+	int64_t total_bytes; /* of the device */
+	int64_t free_bytes;  /* of the device, now */
+	int64_t limit_bytes; /* that this fit may hold */
+	int64_t used_bytes;  /* that this fit holds */
+	int64_t peak_bytes;
+} AgDeviceMemory;
+
+/* ---- the binned matrix: see AgBins ---- */
+
+typedef struct AgDeviceFeature
+{
+	int32_t n_bins; /* value bins; bin 0 is missing and comes on top */
+	bool is_category;
+	bool has_other;
+	const double *cuts; /* [n_bins - 1]; NULL: a category */
+} AgDeviceFeature;
+
+typedef struct AgDeviceBins
+{
+	int64_t n_rows;
+	int32_t n_features;
+	const AgDeviceFeature *features; /* [n_features] */
+	int64_t row_stride;
+	const uint8_t *rows; /* [n_rows][row_stride] */
+	int64_t column_stride;
+	const uint8_t *columns; /* [n_features][column_stride] */
+} AgDeviceBins;
+
+/* ---- boosting ---- */
+
+typedef enum AgDeviceLoss
+{
+	AG_DEVICE_SQUARED = 0,
+	AG_DEVICE_LOGISTIC,
+	AG_DEVICE_SOFTMAX
+} AgDeviceLoss;
+
+typedef enum AgDeviceOrder
+{
+	AG_DEVICE_BEST_FIRST = 0,
+	AG_DEVICE_DEPTHWISE,
+	AG_DEVICE_SYMMETRIC
+} AgDeviceOrder;
+
+/* One booster: its rows, its loss, the limits of its trees. Arrays are read during boost_create only. */
+typedef struct AgDeviceBoostSpec
+{
+	AgDeviceLoss loss;
+	int32_t n_outputs;
+	double unit;               /* gradients are real gradients / unit */
+	double positive;           /* factor on rows of class 1 of two */
+	double multiclass_hessian; /* factor on p(1-p) */
+	const double *target;      /* [n_rows of the matrix] squared error */
+	const int32_t *class_of;   /* [n_rows] the others */
+	const double *weight;      /* [n_rows]; NULL: all 1 */
+	const uint32_t *train_rows;
+	int64_t n_train;
+	const uint32_t *valid_rows;
+	int64_t n_valid;
+	const double *base; /* [n_outputs] first scores */
+	AgDeviceOrder order;
+	int32_t max_leaves;
+	int32_t max_depth; /* INT32_MAX: none */
+	bool has_cosine_score;
+	double fraction_bylevel, fraction_bynode; /* of features */
+	bool has_draws;    /* draw() is called: splits are sought by drawn gradients and weights */
+	int32_t draw_kind; /* an AgBootstrapKind */
+	double draw_temperature, draw_share;
+} AgDeviceBoostSpec;
+
+/* The largest gradient and hessian of some rows; see AgGradientRange. */
+typedef struct AgDeviceRange
+{
+	float max_g, max_h;
+} AgDeviceRange;
+
+/* A tree's limits and penalties in quantised units: AgSplitRules, field by field. */
+typedef struct AgDeviceRules
+{
+	double l1, l2, cat_l2, max_step, path_smooth, min_gain, min_h;
+	int64_t min_rows;
+	bool is_plain, has_random_cut;
+	double cat_smooth, cat_smooth_h;
+	int32_t max_cat_threshold, max_cat_to_onehot;
+	int64_t min_rows_per_group;
+	double noise;
+} AgDeviceRules;
+
+/* How one tree is to be grown. */
+typedef struct AgDeviceTreeOrder
+{
+	bool from_draws;      /* gradients as drawn, not as they are */
+	const uint32_t *rows; /* the bag, ascending; NULL: all train rows */
+	int64_t n_rows;       /* 0: nothing can be gained, the tree is a leaf */
+	bool has_equal_hessians;
+	double per_g, per_h; /* steps in a unit of gradient and hessian */
+	uint64_t rounding_key, growth_key;
+	const uint8_t *is_used; /* [n_features] */
+	AgDeviceRules rules;
+	double fixed_g, fixed_h; /* fixed-point steps in a unit, for the leaves' sums */
+	/* Called between steps: 0 go on, 1 stop growing and keep what there is, 2 give up. */
+	int (*poll)(void *arg);
+	void *arg;
+} AgDeviceTreeOrder;
+
+/* AgSplit, field by field. */
+typedef struct AgDeviceSplit
+{
+	double gain;
+	int32_t feature, bin;
+	bool is_category, has_cat_l2, missing_left, unseen_left;
+	int64_t left_g, left_h;
+	uint64_t left_bins[4];
+} AgDeviceSplit;
+
+typedef struct AgDeviceNode
+{
+	AgDeviceSplit split;
+	int32_t left, right; /* node numbers, or ~leaf number */
+} AgDeviceNode;
+
+typedef struct AgDeviceLeaf
+{
+	int64_t n_rows;
+	int64_t sum_g, sum_h; /* of unquantised gradients, in fixed point */
+	double parent_output; /* quantised units */
+	bool has_cat_l2;
+} AgDeviceLeaf;
+
+/* A grown tree; room for max_leaves of each. */
+typedef struct AgDeviceTree
+{
+	AgDeviceNode *nodes;
+	AgDeviceLeaf *leaves;
+	int32_t n_nodes, n_leaves;
+	uint32_t depth;
+	bool is_cut_short; /* poll said 1 */
+} AgDeviceTree;
+
+/* ---- the table ---- */
+
+typedef struct AgDeviceOps
+{
+	uint32_t abi;
+	const char *kind; /* "cuda": devices are called kind:index */
+
+	/*
+	 * Opens device `index` for allocations of at most limit_bytes. On failure *device is NULL and why[why_size] says why; this
+	 * entry alone needs it, for there is nothing yet to ask.
+	 */
+	AgDeviceStatus (*open)(int index, int64_t limit_bytes, AgDevice **device, char *why,
+						   int why_size);
+	/* Everything made on it must be freed before. A lost device may be opened again afterwards. */
+	void (*close)(AgDevice *device);
+	void (*memory)(AgDevice *device, AgDeviceMemory *memory);
+	/* Of the last operation that failed; static until the next one. */
+	const char *(*why)(AgDevice *device);
+
+	AgDeviceStatus (*matrix_create)(AgDevice *device, const AgDeviceBins *bins,
+									AgDeviceMatrix **matrix);
+	void (*matrix_free)(AgDevice *device, AgDeviceMatrix *matrix);
+
+	/* Bytes that boost_create and growing will take beside the matrix, an upper estimate. */
+	int64_t (*boost_memory)(AgDevice *device, const AgDeviceMatrix *matrix,
+							const AgDeviceBoostSpec *spec);
+	AgDeviceStatus (*boost_create)(AgDevice *device, const AgDeviceMatrix *matrix,
+								   const AgDeviceBoostSpec *spec, AgDeviceBoost **boost);
+	void (*boost_free)(AgDevice *device, AgDeviceBoost *boost);
+	/* Gradients of one output; output 0 begins a round. */
+	AgDeviceStatus (*boost_gradients)(AgDevice *device, AgDeviceBoost *boost, int output,
+									  AgDeviceRange *range);
+	/* Draws weights under a key. *size_g: root of the mean squared gradient, without draws. */
+	AgDeviceStatus (*boost_draw)(AgDevice *device, AgDeviceBoost *boost, uint64_t key,
+								 AgDeviceRange *range, double *size_g);
+	AgDeviceStatus (*boost_grow)(AgDevice *device, AgDeviceBoost *boost,
+								 const AgDeviceTreeOrder *order, AgDeviceTree *tree);
+	/* Adds values[n_leaves] of the tree grown last to the scores of all train and validation rows. */
+	AgDeviceStatus (*boost_add)(AgDevice *device, AgDeviceBoost *boost, int output,
+								const double *values);
+	/* scores[n_valid][n_outputs]. */
+	AgDeviceStatus (*boost_valid)(AgDevice *device, AgDeviceBoost *boost, double *scores);
+} AgDeviceOps;
+
+/* ---- a device that the fit holds ---- */
+
+/* Made by the host of the fit, which opens and closes the device; the engine marks it lost. */
+typedef struct AgGpu
+{
+	const AgDeviceOps *ops;
+	AgDevice *device;
+	char name[32]; /* "cuda:0" */
+	bool is_lost;  /* no more training on it in this fit */
+} AgGpu;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
