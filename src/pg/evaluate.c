@@ -25,6 +25,8 @@
 
 #define ROWS_AT_ONCE 256 /* predicted together */
 #define MAX_NAMED 10     /* unknown classes that the NOTICE names */
+/* Of more classes, ag_evaluate leaves out the metrics whose time grows with the classes or with pairs of them. */
+#define MOST_CLASSES_APART 100
 
 /* How the label's values become classes. */
 typedef enum LabelForm
@@ -518,6 +520,8 @@ ag_sql_evaluate(PG_FUNCTION_ARGS)
 		Datum values[2];
 		bool nulls[2] = {false};
 
+		if (i > 0 && model->n_classes > MOST_CLASSES_APART && ag_metric_goes_by_class(metrics[i]))
+			continue;
 		ag_srf_text(values, nulls, 0, ag_metric_name(metrics[i]));
 		ag_srf_number(values, nulls, 1, ag_evaluate_metric(evaluation, 0, metrics[i]));
 		ag_srf_row(&srf, values, nulls);

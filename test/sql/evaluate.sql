@@ -69,3 +69,11 @@ SET client_min_messages = warning;
 SELECT ag_drop(name) FROM ag_models ORDER BY name COLLATE "C";
 DROP TABLE e, n;
 DROP FUNCTION writes;
+
+-- metrics of several classes: all of them, and a fit that is steered by each kind
+CREATE TABLE e3 AS SELECT i AS x, CASE WHEN i % 7 = 0 THEN 'c' WHEN i < 60 THEN 'a' ELSE 'b' END AS k FROM generate_series(1, 120) i;
+SELECT ag_fit('e3', 'k', :'quick'::jsonb || format('{"name": "many_%s", "eval_metric": "%s"}', replace(m, '_', ''), m)::jsonb)
+FROM unnest('{roc_auc_ovo,roc_auc_ovr_weighted,quadratic_kappa,pac_score,f1_macro}'::text[]) m;
+SELECT metric, value BETWEEN -1 AND 1 AS in_range FROM ag_evaluate('many_rocaucovo', 'e3') WHERE metric <> 'log_loss';
+SELECT abs(l.score_test - e.value) < 1e-12 AS same FROM ag_leaderboard('many_pacscore', 'e3') l, ag_evaluate('many_pacscore/' || 'GBM', 'e3') e
+WHERE l.model = 'GBM' AND e.metric = 'pac';

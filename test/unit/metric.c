@@ -176,13 +176,26 @@ names(void)
 	AG_CHECK_EQ(ag_metric_default(AG_PROBLEM_BINARY), AG_METRIC_ACCURACY);
 	AG_CHECK_EQ(ag_metric_default(AG_PROBLEM_REGRESSION), AG_METRIC_RMSE);
 	n = ag_metric_list(AG_PROBLEM_BINARY, AG_METRIC_ROC_AUC, list);
-	AG_CHECK_EQ(n, 8);
+	AG_CHECK_EQ(n, 20);
 	AG_CHECK_EQ(list[0], AG_METRIC_ROC_AUC);
 	AG_CHECK_EQ(list[1], AG_METRIC_ACCURACY);
 	AG_CHECK_EQ(list[4], AG_METRIC_LOG_LOSS);
 	AG_CHECK_EQ(list[5], AG_METRIC_F1);
+	AG_CHECK_EQ(list[n - 1], AG_METRIC_PAC);
+	n = ag_metric_list(AG_PROBLEM_MULTICLASS, AG_METRIC_NONE, list);
+	AG_CHECK_EQ(n, 20);
+	AG_CHECK_EQ(ag_metric_by_name("roc_auc_ovo"), AG_METRIC_ROC_AUC_OVO_MACRO);
+	AG_CHECK_EQ(ag_metric_by_name("roc_auc_ovr"), AG_METRIC_ROC_AUC_OVR_MACRO);
+	AG_CHECK_EQ(ag_metric_by_name("pac_score"), AG_METRIC_PAC);
+	AG_CHECK_EQ(ag_metric_by_name("nll"), AG_METRIC_LOG_LOSS);
+	AG_CHECK(ag_metric_needs_probabilities(AG_METRIC_PAC));
+	AG_CHECK(!ag_metric_needs_probabilities(AG_METRIC_RECALL_MACRO));
+	AG_CHECK(ag_metric_is_ranking(AG_METRIC_ROC_AUC_OVO_WEIGHTED));
+	AG_CHECK(!ag_metric_is_ranking(AG_METRIC_LOG_LOSS));
+	AG_CHECK(ag_metric_goes_by_class(AG_METRIC_ROC_AUC_OVR_MICRO));
+	AG_CHECK(!ag_metric_goes_by_class(AG_METRIC_ROC_AUC));
 	n = ag_metric_list(AG_PROBLEM_REGRESSION, AG_METRIC_SMAPE, list);
-	AG_CHECK_EQ(n, 7);
+	AG_CHECK_EQ(n, 9);
 	AG_CHECK_EQ(list[0], AG_METRIC_SMAPE);
 	AG_CHECK(ag_metric_score(AG_METRIC_RMSE, 2.5) == -2.5);
 	AG_CHECK(ag_metric_score(AG_METRIC_R2, 0.5) == 0.5);
@@ -241,9 +254,9 @@ degenerate_classes(void)
 {
 	double value;
 
-	for (int m = AG_METRIC_ACCURACY; m <= AG_METRIC_ROC_AUC_OVR_MACRO; m++)
+	for (int m = AG_METRIC_ACCURACY; m < AG_METRIC_RMSE; m++)
 	{
-		int n_classes = m == AG_METRIC_ROC_AUC_OVR_MACRO ? 3 : 2;
+		int n_classes = ag_metric_fits((AgMetric) m, AG_PROBLEM_BINARY) ? 2 : 3;
 
 		AG_CHECK(isnan(classes((AgMetric) m, 0, n_classes, NULL)));
 	}
@@ -295,6 +308,49 @@ degenerate_classes(void)
 	ag_error_init(&err);
 }
 
+/* Truths and predicted classes, the probabilities certain of them. */
+static double
+certain(AgMetric metric, int n_classes, int n, const int *truth, const int *predicted)
+{
+	memset(proba, 0, (size_t) (n * n_classes) * sizeof *proba);
+	for (int i = 0; i < n; i++)
+	{
+		class_of[i] = truth[i];
+		proba[i * n_classes + predicted[i]] = 1.0;
+	}
+	return classes(metric, n, n_classes, NULL);
+}
+
+/* Classes that nobody has or nobody predicts, as scikit-learn counts them (zero_division=0). */
+static void
+missing_classes(void)
+{
+	static const int zeros[4] = {0, 0, 0, 0}, mixed[4] = {0, 1, 1, 0};
+	static const int truth[5] = {0, 2, 2, 0, 3}, seen[5] = {0, 2, 3, 3, 3};
+	static const int few[3] = {0, 0, 2}, guess[3] = {0, 2, 2}, wrong[3] = {1, 2, 2};
+
+	AG_CHECK(isnan(certain(AG_METRIC_QUADRATIC_KAPPA, 2, 4, zeros, zeros)));
+	AG_CHECK(certain(AG_METRIC_QUADRATIC_KAPPA, 2, 4, zeros, mixed) == 0.0);
+	AG_CHECK_NEAR(certain(AG_METRIC_QUADRATIC_KAPPA, 4, 5, truth, seen), 0.35897435897435903,
+				  1e-15);
+	AG_CHECK(certain(AG_METRIC_PRECISION_MACRO, 3, 3, few, guess) == 0.75);
+	AG_CHECK_NEAR(certain(AG_METRIC_RECALL_MACRO, 3, 3, few, wrong), 1.0 / 3.0, 1e-15);
+	AG_CHECK_NEAR(certain(AG_METRIC_PRECISION_WEIGHTED, 3, 3, few, wrong), 1.0 / 6.0, 1e-15);
+	/* one class has all rows: no pair, and no rest */
+	AG_CHECK(isnan(certain(AG_METRIC_ROC_AUC_OVO_MACRO, 3, 4, zeros, mixed)));
+	AG_CHECK(isnan(certain(AG_METRIC_ROC_AUC_OVR_WEIGHTED, 3, 4, zeros, mixed)));
+	AG_CHECK(certain(AG_METRIC_ROC_AUC_OVO_MACRO, 3, 3, few, few) == 1.0);
+	/* certain and right, certain and wrong, and the shares of the classes alone */
+	AG_CHECK_NEAR(certain(AG_METRIC_PAC, 3, 3, few, few), 1.0, 1e-6);
+	AG_CHECK(certain(AG_METRIC_PAC, 3, 3, few, wrong) < -0.5);
+	for (int i = 0; i < 4; i++)
+	{
+		class_of[i] = i % 2;
+		proba[2 * i] = proba[2 * i + 1] = 0.5;
+	}
+	AG_CHECK_NEAR(classes(AG_METRIC_PAC, 4, 2, NULL), 0.0, 1e-15);
+}
+
 /* Rows of a class that training never saw: always wrong, never a reason to fail. */
 static void
 unseen_classes(void)
@@ -314,13 +370,14 @@ unseen_classes(void)
 	AG_CHECK(classes(AG_METRIC_F1_MACRO, 100, 3, NULL) < 0.75);
 	AG_CHECK(classes(AG_METRIC_MCC, 100, 3, NULL) < 0.75);
 	AG_CHECK_NEAR(classes(AG_METRIC_LOG_LOSS, 100, 3, NULL), -0.25 * log(1e-15), 1e-12);
-	for (int m = AG_METRIC_ACCURACY; m <= AG_METRIC_ROC_AUC_OVR_MACRO; m++)
+	for (int m = AG_METRIC_ACCURACY; m < AG_METRIC_RMSE; m++)
 		if (ag_metric_fits((AgMetric) m, AG_PROBLEM_MULTICLASS))
 			AG_CHECK(isfinite(classes((AgMetric) m, 100, 3, NULL)));
 	make_binary(0, 100);
 	class_of[3] = class_of[4] = -1;
-	for (int m = AG_METRIC_ACCURACY; m < AG_METRIC_ROC_AUC_OVR_MACRO; m++)
-		AG_CHECK(isfinite(classes((AgMetric) m, 100, 2, NULL)));
+	for (int m = AG_METRIC_ACCURACY; m < AG_METRIC_RMSE; m++)
+		if (ag_metric_fits((AgMetric) m, AG_PROBLEM_BINARY))
+			AG_CHECK(isfinite(classes((AgMetric) m, 100, 2, NULL)));
 }
 
 /* The definition, pair by pair. */
@@ -376,7 +433,7 @@ weights_repeat(void)
 		AgProblem problem = k == 2 ? AG_PROBLEM_BINARY : AG_PROBLEM_MULTICLASS;
 
 		make_classes(1, n, k);
-		for (int m = AG_METRIC_ACCURACY; m <= AG_METRIC_ROC_AUC_OVR_MACRO; m++)
+		for (int m = AG_METRIC_ACCURACY; m < AG_METRIC_RMSE; m++)
 			if (ag_metric_fits((AgMetric) m, problem))
 				by_weight[m] = classes((AgMetric) m, n, k, weight_room);
 		memcpy(copy, proba, (size_t) (n * k) * sizeof(double));
@@ -388,7 +445,7 @@ weights_repeat(void)
 				class_of[at] = truth[i];
 				memcpy(proba + at * k, copy + i * k, (size_t) k * sizeof(double));
 			}
-		for (int m = AG_METRIC_ACCURACY; m <= AG_METRIC_ROC_AUC_OVR_MACRO; m++)
+		for (int m = AG_METRIC_ACCURACY; m < AG_METRIC_RMSE; m++)
 			if (ag_metric_fits((AgMetric) m, problem))
 				AG_CHECK_NEAR(by_weight[m], classes((AgMetric) m, at, k, NULL), 1e-13);
 	}
@@ -413,7 +470,7 @@ threads(void)
 		ctx.pool = NULL;
 	}
 	make_multiclass(0, n, 3);
-	for (int m = AG_METRIC_ACCURACY; m <= AG_METRIC_ROC_AUC_OVR_MACRO; m++)
+	for (int m = AG_METRIC_ACCURACY; m < AG_METRIC_RMSE; m++)
 		if (ag_metric_fits((AgMetric) m, AG_PROBLEM_MULTICLASS))
 		{
 			double alone = classes((AgMetric) m, n, 3, weight_room);
@@ -501,6 +558,7 @@ main(void)
 	names();
 	degenerate_regression();
 	degenerate_classes();
+	missing_classes();
 	unseen_classes();
 	auc_by_pairs();
 	weights_repeat();

@@ -7,6 +7,10 @@
 #define CLASSES (BINARY | MULTICLASS)
 #define REGRESSION 4u
 
+#define PROBABILITIES 1u
+#define RANKING 2u
+#define BY_CLASS 4u
+
 /* One row a metric, in the order of AgMetric. */
 static const struct MetricFacts
 {
@@ -14,20 +18,38 @@ static const struct MetricFacts
 	const char *alias; /* or NULL */
 	unsigned problems;
 	bool higher_is_better;
+	unsigned kind; /* PROBABILITIES, RANKING, BY_CLASS */
 } facts[AG_METRIC_LAST] = {
 	[AG_METRIC_ACCURACY] = {"accuracy", "acc", CLASSES, true},
 	[AG_METRIC_BALANCED_ACCURACY] = {"balanced_accuracy", NULL, CLASSES, true},
 	[AG_METRIC_MCC] = {"mcc", NULL, CLASSES, true},
-	[AG_METRIC_LOG_LOSS] = {"log_loss", "nll", CLASSES, false},
-	[AG_METRIC_ROC_AUC] = {"roc_auc", NULL, BINARY, true},
+	[AG_METRIC_LOG_LOSS] = {"log_loss", "nll", CLASSES, false, PROBABILITIES},
+	[AG_METRIC_ROC_AUC] = {"roc_auc", NULL, BINARY, true, PROBABILITIES | RANKING},
 	[AG_METRIC_F1] = {"f1", NULL, BINARY, true},
 	[AG_METRIC_PRECISION] = {"precision", NULL, BINARY, true},
 	[AG_METRIC_RECALL] = {"recall", NULL, BINARY, true},
 	[AG_METRIC_F1_MACRO] = {"f1_macro", NULL, CLASSES, true},
 	[AG_METRIC_F1_MICRO] = {"f1_micro", NULL, CLASSES, true},
 	[AG_METRIC_F1_WEIGHTED] = {"f1_weighted", NULL, CLASSES, true},
-	[AG_METRIC_AVERAGE_PRECISION] = {"average_precision", NULL, BINARY, true},
-	[AG_METRIC_ROC_AUC_OVR_MACRO] = {"roc_auc_ovr_macro", "roc_auc_ovr", MULTICLASS, true},
+	[AG_METRIC_AVERAGE_PRECISION] = {"average_precision", NULL, BINARY, true, PROBABILITIES},
+	[AG_METRIC_ROC_AUC_OVR_MACRO] = {"roc_auc_ovr_macro", "roc_auc_ovr", MULTICLASS, true,
+									 PROBABILITIES | RANKING | BY_CLASS},
+	[AG_METRIC_ROC_AUC_OVR_MICRO] = {"roc_auc_ovr_micro", NULL, MULTICLASS, true,
+									 PROBABILITIES | RANKING | BY_CLASS},
+	[AG_METRIC_ROC_AUC_OVR_WEIGHTED] = {"roc_auc_ovr_weighted", NULL, MULTICLASS, true,
+										PROBABILITIES | RANKING | BY_CLASS},
+	[AG_METRIC_ROC_AUC_OVO_MACRO] = {"roc_auc_ovo_macro", "roc_auc_ovo", MULTICLASS, true,
+									 PROBABILITIES | RANKING | BY_CLASS},
+	[AG_METRIC_ROC_AUC_OVO_WEIGHTED] = {"roc_auc_ovo_weighted", NULL, MULTICLASS, true,
+										PROBABILITIES | RANKING | BY_CLASS},
+	[AG_METRIC_PRECISION_MACRO] = {"precision_macro", NULL, CLASSES, true},
+	[AG_METRIC_PRECISION_MICRO] = {"precision_micro", NULL, CLASSES, true},
+	[AG_METRIC_PRECISION_WEIGHTED] = {"precision_weighted", NULL, CLASSES, true},
+	[AG_METRIC_RECALL_MACRO] = {"recall_macro", NULL, CLASSES, true},
+	[AG_METRIC_RECALL_MICRO] = {"recall_micro", NULL, CLASSES, true},
+	[AG_METRIC_RECALL_WEIGHTED] = {"recall_weighted", NULL, CLASSES, true},
+	[AG_METRIC_QUADRATIC_KAPPA] = {"quadratic_kappa", NULL, CLASSES, true},
+	[AG_METRIC_PAC] = {"pac", "pac_score", CLASSES, true, PROBABILITIES},
 	[AG_METRIC_RMSE] = {"root_mean_squared_error", "rmse", REGRESSION, false},
 	[AG_METRIC_MSE] = {"mean_squared_error", "mse", REGRESSION, false},
 	[AG_METRIC_MAE] = {"mean_absolute_error", "mae", REGRESSION, false},
@@ -78,6 +100,24 @@ ag_metric_higher_is_better(AgMetric metric)
 	return known(metric) && facts[metric].higher_is_better;
 }
 
+bool
+ag_metric_needs_probabilities(AgMetric metric)
+{
+	return known(metric) && (facts[metric].kind & PROBABILITIES) != 0;
+}
+
+bool
+ag_metric_is_ranking(AgMetric metric)
+{
+	return known(metric) && (facts[metric].kind & RANKING) != 0;
+}
+
+bool
+ag_metric_goes_by_class(AgMetric metric)
+{
+	return known(metric) && (facts[metric].kind & BY_CLASS) != 0;
+}
+
 AgMetric
 ag_metric_default(AgProblem problem)
 {
@@ -96,22 +136,13 @@ ag_metric_default(AgProblem problem)
 int
 ag_metric_list(AgProblem problem, AgMetric eval_metric, AgMetric *list)
 {
-	static const AgMetric reported[] = {
-		AG_METRIC_ACCURACY,  AG_METRIC_BALANCED_ACCURACY,
-		AG_METRIC_MCC,       AG_METRIC_LOG_LOSS,
-		AG_METRIC_ROC_AUC,   AG_METRIC_F1,
-		AG_METRIC_PRECISION, AG_METRIC_RECALL,
-		AG_METRIC_RMSE,      AG_METRIC_MSE,
-		AG_METRIC_MAE,       AG_METRIC_R2,
-		AG_METRIC_PEARSONR,  AG_METRIC_MEDAE,
-	};
 	int n = 0;
 
 	if (ag_metric_fits(eval_metric, problem))
 		list[n++] = eval_metric;
-	for (size_t i = 0; i < sizeof reported / sizeof reported[0]; i++)
-		if (reported[i] != eval_metric && ag_metric_fits(reported[i], problem))
-			list[n++] = reported[i];
+	for (int m = AG_METRIC_NONE + 1; m < AG_METRIC_LAST; m++)
+		if (m != (int) eval_metric && ag_metric_fits((AgMetric) m, problem))
+			list[n++] = (AgMetric) m;
 	return n;
 }
 

@@ -28,6 +28,18 @@ typedef enum AgMetric
 	AG_METRIC_F1_WEIGHTED,
 	AG_METRIC_AVERAGE_PRECISION, /* binary */
 	AG_METRIC_ROC_AUC_OVR_MACRO,
+	AG_METRIC_ROC_AUC_OVR_MICRO,
+	AG_METRIC_ROC_AUC_OVR_WEIGHTED,
+	AG_METRIC_ROC_AUC_OVO_MACRO,
+	AG_METRIC_ROC_AUC_OVO_WEIGHTED,
+	AG_METRIC_PRECISION_MACRO,
+	AG_METRIC_PRECISION_MICRO,
+	AG_METRIC_PRECISION_WEIGHTED,
+	AG_METRIC_RECALL_MACRO,
+	AG_METRIC_RECALL_MICRO,
+	AG_METRIC_RECALL_WEIGHTED,
+	AG_METRIC_QUADRATIC_KAPPA,
+	AG_METRIC_PAC,
 	/* regression */
 	AG_METRIC_RMSE,
 	AG_METRIC_MSE,
@@ -47,9 +59,15 @@ const char *ag_metric_name(AgMetric metric);
 AgMetric ag_metric_by_name(const char *name);
 bool ag_metric_fits(AgMetric metric, AgProblem problem);
 bool ag_metric_higher_is_better(AgMetric metric);
+/* Of probabilities themselves, not of the classes that they make most likely. */
+bool ag_metric_needs_probabilities(AgMetric metric);
+/* Only their order counts, so that a model can't be watched by it round by round. */
+bool ag_metric_is_ranking(AgMetric metric);
+/* Takes time in proportion to the number of classes, or of pairs of them. */
+bool ag_metric_goes_by_class(AgMetric metric);
 /* accuracy, accuracy, root_mean_squared_error. */
 AgMetric ag_metric_default(AgProblem problem);
-/* The metrics ag_evaluate reports for a problem, the eval metric first; returns how many (<= AG_METRIC_LAST). */
+/* All that fit a problem, the eval metric first and then as AutoGluon lists them; returns how many (<= AG_METRIC_LAST). */
 int ag_metric_list(AgProblem problem, AgMetric eval_metric, AgMetric *list);
 /* value or -value: higher is better. */
 double ag_metric_score(AgMetric metric, double value);

@@ -9,33 +9,15 @@
 
 #include "engine/base/maths.h"
 #include "engine/base/threads.h"
-#include "engine/model/metric.h"
-#include "engine/model/rank.h"
+#include "engine/model/metric_private.h"
 #include "engine/model/sum.h"
 
 /* A probability of 0 would cost infinitely much: it is taken as this, and 1 as 1 less this. */
 #define LEAST_PROBABILITY 1e-15
-
-typedef struct Rows
-{
-	AgMetric metric;
-	int64_t n;
-	int n_classes;
-	const int32_t *class_of;
-	const double *proba;
-	double threshold;
-	const double *weight; /* NULL: all 1 */
-	int32_t *predicted;   /* [n], where a tally needs it */
-} Rows;
-
-static double
-weight_of(const Rows *rows, int64_t i)
-{
-	return rows->weight != NULL ? rows->weight[i] : 1.0;
-}
+#define PAC_LEAST_PROBABILITY 3e-8
 
 static int32_t
-predicted_class(const Rows *rows, int64_t i)
+predicted_class(const AgMetricRows *rows, int64_t i)
 {
 	const double *p = rows->proba + i * rows->n_classes;
 	int32_t best = 0;
@@ -51,11 +33,11 @@ predicted_class(const Rows *rows, int64_t i)
 static void
 hit_terms(const void *arg, int64_t begin, int64_t end, double *sums)
 {
-	const Rows *rows = arg;
+	const AgMetricRows *rows = arg;
 
 	for (int64_t i = begin; i < end; i++)
 	{
-		double w = weight_of(rows, i);
+		double w = ag_metric_weight(rows, i);
 
 		sums[0] += predicted_class(rows, i) == rows->class_of[i] ? w : 0.0;
 		sums[1] += w;
@@ -65,12 +47,12 @@ hit_terms(const void *arg, int64_t begin, int64_t end, double *sums)
 static void
 log_loss_terms(const void *arg, int64_t begin, int64_t end, double *sums)
 {
-	const Rows *rows = arg;
+	const AgMetricRows *rows = arg;
 
 	for (int64_t i = begin; i < end; i++)
 	{
 		int32_t k = rows->class_of[i];
-		double w = weight_of(rows, i);
+		double w = ag_metric_weight(rows, i);
 		double p = k >= 0 ? rows->proba[i * rows->n_classes + k] : 0.0;
 
 		if (p < LEAST_PROBABILITY)
@@ -82,8 +64,27 @@ log_loss_terms(const void *arg, int64_t begin, int64_t end, double *sums)
 	}
 }
 
+/* As log_loss_terms, with the bounds that pac has by its definition. */
+static void
+pac_terms(const void *arg, int64_t begin, int64_t end, double *sums)
+{
+	const AgMetricRows *rows = arg;
+
+	for (int64_t i = begin; i < end; i++)
+	{
+		int32_t k = rows->class_of[i];
+		double w = ag_metric_weight(rows, i);
+		double p = k >= 0 ? rows->proba[i * rows->n_classes + k] : 0.0;
+
+		p = p < PAC_LEAST_PROBABILITY ? PAC_LEAST_PROBABILITY : p;
+		p = p > 1.0 - PAC_LEAST_PROBABILITY ? 1.0 - PAC_LEAST_PROBABILITY : p;
+		sums[0] -= w * ag_ln(p);
+		sums[1] += w;
+	}
+}
+
 static double
-mean_of(const AgContext *ctx, const Rows *rows, AgSumTerms terms)
+mean_of(const AgContext *ctx, const AgMetricRows *rows, AgSumTerms terms)
 {
 	double sums[2];
 
@@ -102,7 +103,7 @@ typedef struct Tally
 static void
 predict_rows(void *arg, int64_t begin, int64_t end, int thread)
 {
-	Rows *rows = arg;
+	AgMetricRows *rows = arg;
 
 	(void) thread;
 	for (int64_t i = begin; i < end; i++)
@@ -110,7 +111,7 @@ predict_rows(void *arg, int64_t begin, int64_t end, int thread)
 }
 
 static AgStatus
-tally_rows(const AgContext *ctx, Rows *rows, Tally *tally)
+tally_rows(const AgContext *ctx, AgMetricRows *rows, Tally *tally)
 {
 	int n_classes = rows->n_classes + 1;
 
@@ -123,7 +124,7 @@ tally_rows(const AgContext *ctx, Rows *rows, Tally *tally)
 	for (int64_t i = 0; i < rows->n; i++)
 	{
 		int32_t truth = rows->class_of[i], predicted = rows->predicted[i];
-		double w = weight_of(rows, i);
+		double w = ag_metric_weight(rows, i);
 
 		if (truth == predicted)
 		{
@@ -181,9 +182,21 @@ f1_of(const Tally *tally, int k)
 	return both > 0.0 ? 2.0 * tally->hit[k] / both : 0.0;
 }
 
+static double
+precision_of(const Tally *tally, int k)
+{
+	return tally->predicted[k] > 0.0 ? tally->hit[k] / tally->predicted[k] : 0.0;
+}
+
+static double
+recall_of(const Tally *tally, int k)
+{
+	return tally->truth[k] > 0.0 ? tally->hit[k] / tally->truth[k] : 0.0;
+}
+
 /* Mean of the classes that are true or predicted somewhere: plain, or by true weight. */
 static double
-f1_mean(const Tally *tally, bool by_weight)
+class_mean(const Tally *tally, double (*of)(const Tally *tally, int k), bool by_weight)
 {
 	double sum = 0.0, total = 0.0;
 
@@ -192,10 +205,44 @@ f1_mean(const Tally *tally, bool by_weight)
 		{
 			double w = by_weight ? tally->truth[k] : 1.0;
 
-			sum += w * f1_of(tally, k);
+			sum += w * of(tally, k);
 			total += w;
 		}
 	return total > 0.0 ? sum / total : (double) NAN;
+}
+
+/*
+ * Cohen's kappa with squared distances between the classes' places (Cohen 1968). As scikit-learn counts them, places are
+ * those of the classes that are true or predicted somewhere. The sums over pairs come from the moments of both sides.
+ */
+static double
+quadratic_kappa(const AgMetricRows *rows, const Tally *tally, double *place)
+{
+	double truth1 = 0.0, truth2 = 0.0, predicted1 = 0.0, predicted2 = 0.0, seen = 0.0, chance;
+	int n = 0;
+
+	for (int k = 0; k < tally->n_classes; k++)
+		if (tally->truth[k] > 0.0 || tally->predicted[k] > 0.0)
+		{
+			double at = place[k] = n++;
+
+			truth1 += tally->truth[k] * at;
+			truth2 += tally->truth[k] * at * at;
+			predicted1 += tally->predicted[k] * at;
+			predicted2 += tally->predicted[k] * at * at;
+		}
+	for (int64_t i = 0; i < rows->n; i++)
+	{
+		double w = ag_metric_weight(rows, i);
+		int truth = rows->class_of[i] >= 0 ? rows->class_of[i] : tally->n_classes - 1;
+		double apart = w > 0.0 ? place[truth] - place[rows->predicted[i]] : 0.0;
+
+		seen += w * apart * apart;
+	}
+	if (n < 2)
+		return (double) NAN; /* nothing that chance could miss */
+	chance = truth2 + predicted2 - 2.0 * truth1 * (predicted1 / tally->total);
+	return 1.0 - seen / chance;
 }
 
 static double
@@ -210,23 +257,33 @@ tally_value(AgMetric metric, const Tally *tally)
 		case AG_METRIC_F1:
 			return f1_of(tally, 1);
 		case AG_METRIC_PRECISION:
-			return tally->predicted[1] > 0.0 ? tally->hit[1] / tally->predicted[1] : 0.0;
+			return precision_of(tally, 1);
 		case AG_METRIC_RECALL:
-			return tally->truth[1] > 0.0 ? tally->hit[1] / tally->truth[1] : 0.0;
+			return recall_of(tally, 1);
 		case AG_METRIC_F1_MACRO:
-			return f1_mean(tally, false);
+			return class_mean(tally, f1_of, false);
+		case AG_METRIC_PRECISION_MACRO:
+			return class_mean(tally, precision_of, false);
+		case AG_METRIC_PRECISION_WEIGHTED:
+			return class_mean(tally, precision_of, true);
+		case AG_METRIC_RECALL_MACRO:
+			return class_mean(tally, recall_of, false);
+		case AG_METRIC_RECALL_WEIGHTED:
+			return class_mean(tally, recall_of, true);
 		default:
-			return f1_mean(tally, true);
+			return class_mean(tally, f1_of, true);
 	}
 }
 
 static AgStatus
-by_tally(const AgContext *ctx, Rows *rows, double *value)
+by_tally(const AgContext *ctx, AgMetricRows *rows, double *value)
 {
 	Tally tally = {0};
 	AgStatus status = tally_rows(ctx, rows, &tally);
 
-	if (status == AG_OK)
+	if (status == AG_OK && rows->metric == AG_METRIC_QUADRATIC_KAPPA)
+		*value = quadratic_kappa(rows, &tally, tally.hit);
+	else if (status == AG_OK)
 		*value = tally_value(rows->metric, &tally);
 	ag_mem_free(ctx->mem, tally.truth);
 	ag_mem_free(ctx->mem, rows->predicted);
@@ -234,106 +291,25 @@ by_tally(const AgContext *ctx, Rows *rows, double *value)
 }
 
 /*
- * The share of pairs of one positive and one other row that are in the right order,
- * ties counting half (Mann and Whitney 1947). Unweighted it is counted in integers,
- * twice over so that halves are whole: exact up to 2^32 rows.
+ * Probabilistic accuracy: exp(-log loss), on a scale where 0 is what the classes' shares alone give and 1 is certainty
+ * (Guyon et al. 2015, "Design of the 2015 ChaLearn AutoML challenge").
  */
-static double
-auc_of(const AgRanked *ranked, const Rows *rows, int32_t positive)
-{
-	double w_below = 0.0, w_positive = 0.0, area = 0.0;
-	uint64_t n_below = 0, n_positive = 0, twice = 0;
-
-	for (int64_t at = 0, end; at < rows->n; at = end)
-	{
-		double w_pos = 0.0, w_neg = 0.0;
-		uint64_t n_pos = 0, n_neg = 0;
-
-		end = ag_rank_ties_end(ranked, rows->n, at);
-		for (int64_t i = at; i < end; i++)
-		{
-			double w = weight_of(rows, ranked[i].row);
-			bool is_positive = rows->class_of[ranked[i].row] == positive;
-
-			w_pos += is_positive ? w : 0.0;
-			w_neg += is_positive ? 0.0 : w;
-			n_pos += is_positive;
-			n_neg += !is_positive;
-		}
-		area += w_pos * (w_below + 0.5 * w_neg);
-		twice += n_pos * (2 * n_below + n_neg);
-		w_below += w_neg;
-		w_positive += w_pos;
-		n_below += n_neg;
-		n_positive += n_pos;
-	}
-	if (!(w_positive > 0.0) || !(w_below > 0.0))
-		return (double) NAN;
-	if (rows->weight == NULL)
-		return (double) twice / (2.0 * (double) n_positive * (double) n_below);
-	return area / (w_positive * w_below);
-}
-
-/* The sum over thresholds, from the highest down, of the recall each adds times its precision. */
-static double
-average_precision_of(const AgRanked *ranked, const Rows *rows, int32_t positive)
-{
-	double total = 0.0, hits = 0.0, taken = 0.0, sum = 0.0;
-
-	for (int64_t i = 0; i < rows->n; i++)
-		total += rows->class_of[i] == positive ? weight_of(rows, i) : 0.0;
-	for (int64_t end = rows->n, at; end > 0; end = at)
-	{
-		double w_pos = 0.0;
-
-		at = end;
-		while (at > 0 && ranked[at - 1].key == ranked[end - 1].key)
-		{
-			double w = weight_of(rows, ranked[--at].row);
-
-			taken += w;
-			w_pos += rows->class_of[ranked[at].row] == positive ? w : 0.0;
-		}
-		hits += w_pos;
-		if (w_pos > 0.0)
-			sum += w_pos * (hits / taken);
-	}
-	return total > 0.0 ? sum / total : 0.0;
-}
-
-typedef double (*RankedValue)(const AgRanked *ranked, const Rows *rows, int32_t positive);
-
-/* The metric of one class against the rest, by the class's probability. */
 static AgStatus
-by_rank(const AgContext *ctx, const Rows *rows, int32_t positive, RankedValue of, double *value)
+pac(const AgContext *ctx, AgMetricRows *rows, double *value)
 {
-	AgRanked *ranked;
-	bool has_nan;
+	Tally tally = {0};
+	double got = ag_exp(-mean_of(ctx, rows, pac_terms)), entropy = 0.0, base;
+	AgStatus status = tally_rows(ctx, rows, &tally);
 
-	AG_TRY(ag_rank_rows(ctx, rows->n, rows->proba + positive, rows->n_classes, &ranked, &has_nan));
-	*value = has_nan ? (double) NAN : of(ranked, rows, positive);
-	ag_mem_free(ctx->mem, ranked);
-	return AG_OK;
-}
-
-/* The mean over the classes for which there are rows of it and rows of others. */
-static AgStatus
-auc_one_against_rest(const AgContext *ctx, const Rows *rows, double *value)
-{
-	double sum = 0.0, auc;
-	int n = 0;
-
-	for (int32_t k = 0; k < rows->n_classes; k++)
-	{
-		AG_TRY(by_rank(ctx, rows, k, auc_of, &auc));
-		if (auc == auc)
-		{
-			sum += auc;
-			n++;
-		}
-	}
-	*value = n > 0 ? sum / n : (double) NAN;
-	return AG_OK;
+	for (int k = 0; status == AG_OK && k < tally.n_classes; k++)
+		if (tally.truth[k] > 0.0)
+			entropy -= tally.truth[k] / tally.total * ag_ln(tally.truth[k] / tally.total);
+	base = ag_exp(-entropy);
+	*value =
+		(got - base) / (1.0 - base > PAC_LEAST_PROBABILITY ? 1.0 - base : PAC_LEAST_PROBABILITY);
+	ag_mem_free(ctx->mem, tally.truth);
+	ag_mem_free(ctx->mem, rows->predicted);
+	return status;
 }
 
 AgStatus
@@ -341,7 +317,7 @@ ag_metric_classes(const AgContext *ctx, AgMetric metric, int64_t n, int n_classe
 				  const int32_t *class_of, const double *proba, double threshold,
 				  const double *weight, double *value)
 {
-	Rows rows = {metric, n, n_classes, class_of, proba, threshold, weight, NULL};
+	AgMetricRows rows = {metric, n, n_classes, class_of, proba, threshold, weight, NULL};
 	AgProblem problem = n_classes == 2 ? AG_PROBLEM_BINARY : AG_PROBLEM_MULTICLASS;
 
 	*value = (double) NAN;
@@ -357,18 +333,24 @@ ag_metric_classes(const AgContext *ctx, AgMetric metric, int64_t n, int n_classe
 	switch (metric)
 	{
 		case AG_METRIC_ACCURACY:
-		case AG_METRIC_F1_MICRO: /* every row has one class, so all three are the same */
+		case AG_METRIC_F1_MICRO: /* every row has one class, so all of these are the same */
+		case AG_METRIC_PRECISION_MICRO:
+		case AG_METRIC_RECALL_MICRO:
 			*value = mean_of(ctx, &rows, hit_terms);
 			return AG_OK;
 		case AG_METRIC_LOG_LOSS:
 			*value = mean_of(ctx, &rows, log_loss_terms);
 			return AG_OK;
+		case AG_METRIC_PAC:
+			return pac(ctx, &rows, value);
 		case AG_METRIC_ROC_AUC:
-			return by_rank(ctx, &rows, 1, auc_of, value);
 		case AG_METRIC_AVERAGE_PRECISION:
-			return by_rank(ctx, &rows, 1, average_precision_of, value);
 		case AG_METRIC_ROC_AUC_OVR_MACRO:
-			return auc_one_against_rest(ctx, &rows, value);
+		case AG_METRIC_ROC_AUC_OVR_MICRO:
+		case AG_METRIC_ROC_AUC_OVR_WEIGHTED:
+		case AG_METRIC_ROC_AUC_OVO_MACRO:
+		case AG_METRIC_ROC_AUC_OVO_WEIGHTED:
+			return ag_metric_by_rank(ctx, &rows, value);
 		default:
 			return by_tally(ctx, &rows, value);
 	}

@@ -263,14 +263,6 @@ take_steps(AgNetTrainer *t)
 	return AG_OK;
 }
 
-/* Smoothed labels make better classes and worse probabilities. */
-static bool
-wants_probabilities(AgMetric metric)
-{
-	return metric == AG_METRIC_LOG_LOSS || metric == AG_METRIC_ROC_AUC ||
-		   metric == AG_METRIC_AVERAGE_PRECISION || metric == AG_METRIC_ROC_AUC_OVR_MACRO;
-}
-
 AgStatus
 ag_net_trainer_init(const AgContext *ctx, const AgDense *dense, const AgDenseMatrix *matrix,
 					const AgTrainData *data, const AgNetParams *params, AgNetTrainer *t)
@@ -291,7 +283,8 @@ ag_net_trainer_init(const AgContext *ctx, const AgDense *dense, const AgDenseMat
 	t->ops = t->net->ops;
 	t->batch_size = ag_net_batch_size(params, data->n_train);
 	t->first_learnt_input = t->net->first_wave;
-	t->smoothing = is_realmlp && !wants_probabilities(data->stop_metric)
+	/* Smoothed labels make better classes and worse probabilities. */
+	t->smoothing = is_realmlp && !ag_metric_needs_probabilities(data->stop_metric)
 					   ? (float) params->label_smoothing
 					   : 0.0f;
 	if (is_realmlp && params->learning_rate <= 0.0)

@@ -197,7 +197,7 @@ prepare_label(AgFit *fit)
 		fit->metric = ag_metric_default(fit->label->problem);
 	AG_TRY(ag_options_check_metric(fit->metric, fit->label->problem, fit->ctx.error));
 	/* AutoGluon's rule: a ranking is learnt from probabilities. */
-	fit->stop_metric = fit->metric == AG_METRIC_ROC_AUC ? AG_METRIC_LOG_LOSS : fit->metric;
+	fit->stop_metric = ag_metric_is_ranking(fit->metric) ? AG_METRIC_LOG_LOSS : fit->metric;
 	ag_log(&fit->ctx, AG_LOG_NORMAL,
 		   "Models are compared by %s%s; to change this, give \"eval_metric\"",
 		   ag_metric_name(fit->metric),

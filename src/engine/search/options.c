@@ -22,25 +22,7 @@ typedef struct OptionParser
 } OptionParser;
 
 /* Metrics that AutoGluon has and this release hasn't. */
-static const char *const other_metrics[] = {
-	"pac",
-	"pac_score",
-	"quadratic_kappa",
-	"roc_auc_ovo",
-	"roc_auc_ovo_macro",
-	"roc_auc_ovo_weighted",
-	"roc_auc_ovr",
-	"roc_auc_ovr_micro",
-	"roc_auc_ovr_weighted",
-	"precision_macro",
-	"precision_micro",
-	"precision_weighted",
-	"recall_macro",
-	"recall_micro",
-	"recall_weighted",
-	"pinball",
-	"pinball_loss",
-};
+static const char *const other_metrics[] = {"pinball", "pinball_loss"};
 
 static AgStatus
 out_of_memory(OptionParser *p, size_t n)

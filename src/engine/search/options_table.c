@@ -7,9 +7,10 @@
 #include "engine/search/options.h"
 
 #define METRICS                                                                                    \
-	"binary: accuracy, balanced_accuracy, mcc, log_loss, roc_auc, average_precision, f1, "         \
-	"precision, recall; multiclass: accuracy, balanced_accuracy, mcc, log_loss, f1_macro, "        \
-	"f1_micro, f1_weighted, roc_auc_ovr_macro; regression: root_mean_squared_error, "              \
+	"classes: accuracy, balanced_accuracy, mcc, log_loss, pac, quadratic_kappa, and of f1, "       \
+	"precision and recall the means _macro, _micro, _weighted; binary: roc_auc, "                  \
+	"average_precision, f1, precision, recall; multiclass: roc_auc_ovr (_macro, _micro, "          \
+	"_weighted), roc_auc_ovo (_macro, _weighted); regression: root_mean_squared_error, "           \
 	"mean_squared_error, mean_absolute_error, median_absolute_error, "                             \
 	"mean_absolute_percentage_error, symmetric_mean_absolute_percentage_error, r2, pearsonr, "     \
 	"spearmanr"
