@@ -123,7 +123,7 @@ load(Loading *loading, int member)
 							"stored predictor is damaged: its preprocessing is missing");
 	AG_TRY(ag_pipeline_read(ctx, part->data, part->size, &predictor->pipeline));
 	pipeline = predictor->pipeline;
-	predictor->n_outputs = pipeline->n_classes > 0 ? pipeline->n_classes : 1;
+	predictor->n_outputs = ag_pipeline_outputs(pipeline);
 	AG_TRY(
 		ag_get_zeroed(ctx, (size_t) pipeline->n_inputs, sizeof(AgInputInfo), &predictor->inputs));
 	for (int i = 0; i < pipeline->n_inputs; i++)

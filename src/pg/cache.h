@@ -24,7 +24,7 @@ typedef struct AgOpenModel
 	int n_outputs;
 	int n_inputs;
 	const AgInputInfo *inputs;
-	int n_classes; /* 0: regression */
+	int n_classes; /* 0: a number, or quantiles */
 	const AgClass *classes;
 } AgOpenModel;
 

@@ -478,19 +478,17 @@ ag_evaluate_metric(const AgEvaluation *evaluation, int model, AgMetric metric)
 	AgError error;
 	AgContext ctx = {.mem = &mem, .deadline_ns = INT64_MAX, .error = &error};
 	double value = NAN;
+	AgTruth truth = {0};
 
 	CHECK_FOR_INTERRUPTS();
 	ag_mem_init(&mem, INT64_MAX);
 	ag_error_init(&error);
-	if (evaluation->model->n_classes == 0)
-		ag_error_check(ag_metric_regression(&ctx, metric, evaluation->n_rows, evaluation->target,
-											evaluation->out[model], NULL, &value),
-					   &error);
-	else
-		ag_error_check(ag_metric_classes(&ctx, metric, evaluation->n_rows,
-										 evaluation->model->n_classes, evaluation->class_of,
-										 evaluation->out[model], 0.5, NULL, &value),
-					   &error);
+	truth.n_classes = evaluation->model->n_classes;
+	truth.class_of = evaluation->class_of;
+	truth.target = evaluation->target;
+	ag_error_check(
+		ag_metric_value(&ctx, metric, &truth, evaluation->n_rows, evaluation->out[model], &value),
+		&error);
 	return value;
 }
 

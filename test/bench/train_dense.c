@@ -276,7 +276,7 @@ main(int argc, char **argv)
 	if (options.out != NULL)
 	{
 		FILE *file = fopen(options.out, "wb");
-		size_t n_out = data.n_classes > 0 ? (size_t) data.n_classes : 1;
+		size_t n_out = (size_t) ag_train_outputs(&data);
 
 		if (file == NULL || fwrite(proba, n_out * sizeof(double), (size_t) data.n_valid, file) !=
 								(size_t) data.n_valid)

@@ -251,7 +251,8 @@ write_predictions(const Table *table, const Options *options, const AgTrees *tre
 	FILE *file = fopen(options->out, "wb");
 	int n_features = (int) table->n_columns - 2;
 	double features[4096], scores[4096], out[4096];
-	size_t n_out = options->problem == AG_PROBLEM_REGRESSION ? 1 : (size_t) options->n_classes;
+	size_t n_out = (size_t) ag_n_outputs(
+		options->problem == AG_PROBLEM_REGRESSION ? 0 : options->n_classes, 0);
 
 	if (file == NULL)
 		fail(options->out, NULL);

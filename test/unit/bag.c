@@ -368,7 +368,7 @@ static void
 scores_are_out_of_fold(Again *a, const Result *r, const char *bag)
 {
 	const AgValidation *v = &a->fit.validation;
-	int width = a->label->n_classes > 0 ? a->label->n_classes : 1;
+	int width = ag_label_outputs(a->label);
 	double *proba = calloc((size_t) (v->n_scored * width), sizeof *proba), value;
 	int at = find_name(r, bag);
 

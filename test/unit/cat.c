@@ -144,7 +144,7 @@ test_predictions(void)
 			AgBoostParams params = cat_params(25);
 			AgBoostResult result;
 			const uint32_t **codes;
-			int n_out = cases[c].n_classes > 0 ? cases[c].n_classes : 1, n_wrong = 0;
+			int n_out = ag_n_outputs(cases[c].n_classes, 0), n_wrong = 0;
 			double features[16], scores[8], out[8];
 
 			bench_init(&bench, 1);

@@ -54,8 +54,11 @@ make_binary(void)
 static AgStatus
 choose(AgMetric metric, AgProblem problem, int n_models, int n_steps)
 {
-	return ag_ensemble_select(&ctx, metric, problem, problem == AG_PROBLEM_BINARY ? 2 : 0, N_ROWS,
-							  target, class_of, NULL, n_models, all, n_steps, weights, &value);
+	AgTruth truth = {
+		.n_classes = problem == AG_PROBLEM_BINARY ? 2 : 0, .class_of = class_of, .target = target};
+
+	return ag_ensemble_select(&ctx, metric, &truth, N_ROWS, n_models, all, n_steps, weights,
+							  &value);
 }
 
 static double

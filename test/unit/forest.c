@@ -254,7 +254,7 @@ test_threads(void)
 			AgForestResult results[3];
 			AgWriter bytes[3];
 			Bench bench[3];
-			int n_out = cases[c].n_classes > 0 ? cases[c].n_classes : 1;
+			int n_out = ag_n_outputs(cases[c].n_classes, 0);
 
 			for (int t = 0; t < 3; t++)
 			{
@@ -318,7 +318,7 @@ test_predictions(void)
 		for (int extra = 0; extra < 2; extra++)
 		{
 			AgForestParams params = forest_params(40, extra == 1);
-			int n_out = cases[c].n_classes > 0 ? cases[c].n_classes : 1;
+			int n_out = ag_n_outputs(cases[c].n_classes, 0);
 			double features[16], scores[8], out[8], sum_count = 0.0;
 			AgForestResult result;
 			AgTrainData data;
@@ -363,7 +363,7 @@ test_oob(void)
 			N_TREES = 12
 		};
 		AgForestParams params = forest_params(N_TREES, false);
-		int n_out = cases[c].n_classes > 0 ? cases[c].n_classes : 1;
+		int n_out = ag_n_outputs(cases[c].n_classes, 0);
 		AgForestResult result;
 		AgTrainData data;
 		Table table;

@@ -277,7 +277,7 @@ test_degenerate(void)
 					AgTrainData data;
 					Table table;
 					Bench bench;
-					int n_out = cases[c].n_classes > 0 ? cases[c].n_classes : 1;
+					int n_out = ag_n_outputs(cases[c].n_classes, 0);
 
 					bench_init(&bench, 1);
 					table_numbers(&table, &bench.ctx, 60, v % 2 + 1, values[v], cases[c].n_classes);

@@ -147,7 +147,7 @@ test_predictions(void)
 		AgTrainData data;
 		AgBoostParams params = gbm_params(30);
 		AgBoostResult result;
-		int n_out = cases[c].n_classes > 0 ? cases[c].n_classes : 1;
+		int n_out = ag_n_outputs(cases[c].n_classes, 0);
 		double features[16], scores[8], out[8];
 
 		bench_init(&bench, 1);

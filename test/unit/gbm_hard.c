@@ -20,7 +20,7 @@ train_hard(const Table *table, Bench *bench, AgProblem problem, int n_classes,
 	AgTrainData data = table_data(table, problem, n_classes);
 	AgBoostResult result;
 	AgStatus status;
-	size_t n_out = n_classes > 0 ? (size_t) n_classes : 1;
+	size_t n_out = (size_t) ag_n_outputs(n_classes, 0);
 
 	data.weight = weight;
 	ag_error_init(&bench->error);

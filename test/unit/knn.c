@@ -75,7 +75,7 @@ brute_force(const Fitted *fitted, const AgTrainData *data, AgKnnParams params, s
 			double *out)
 {
 	bool *taken = calloc((size_t) data->n_train, 1);
-	int n_out = data->n_classes > 0 ? data->n_classes : 1, n_exact = 0;
+	int n_out = ag_train_outputs(data), n_exact = 0;
 	double total = 0.0;
 
 	memset(out, 0, (size_t) n_out * sizeof *out);

@@ -407,7 +407,7 @@ threads_change_nothing(void)
 		else if (problems[p] == AG_PROBLEM_MULTICLASS)
 			for (int64_t i = 0; i < 3000; i++)
 				mixed.class_of[i] = mixed.target[i] > 15 ? 2 : mixed.target[i] > 10;
-		n_proba = (size_t) data.n_valid * (data.n_classes > 0 ? (size_t) data.n_classes : 1);
+		n_proba = (size_t) data.n_valid * ((size_t) ag_train_outputs(&data));
 		for (int t = 0; t < 3; t++)
 		{
 			Fitted fitted;

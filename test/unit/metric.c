@@ -160,7 +160,8 @@ names(void)
 		AG_CHECK_EQ(ag_metric_by_name(name), m);
 		AG_CHECK(ag_metric_fits((AgMetric) m, AG_PROBLEM_BINARY) ||
 				 ag_metric_fits((AgMetric) m, AG_PROBLEM_MULTICLASS) ||
-				 ag_metric_fits((AgMetric) m, AG_PROBLEM_REGRESSION));
+				 ag_metric_fits((AgMetric) m, AG_PROBLEM_REGRESSION) ||
+				 ag_metric_fits((AgMetric) m, AG_PROBLEM_QUANTILE));
 	}
 	AG_CHECK(ag_metric_name(AG_METRIC_NONE) == NULL);
 	AG_CHECK(ag_metric_name(AG_METRIC_LAST) == NULL);
@@ -205,7 +206,7 @@ names(void)
 static void
 degenerate_regression(void)
 {
-	for (int m = AG_METRIC_RMSE; m < AG_METRIC_LAST; m++)
+	for (int m = AG_METRIC_RMSE; m <= AG_METRIC_SPEARMANR; m++)
 		AG_CHECK(isnan(regression((AgMetric) m, 0, NULL)));
 	target[0] = 3.0;
 	prediction[0] = 5.0;
@@ -240,12 +241,12 @@ degenerate_regression(void)
 	AG_CHECK(isfinite(regression(AG_METRIC_MEDAE, 100, NULL)));
 	AG_CHECK(isfinite(regression(AG_METRIC_SPEARMANR, 100, NULL)));
 	prediction[50] = NAN;
-	for (int m = AG_METRIC_RMSE; m < AG_METRIC_LAST; m++)
+	for (int m = AG_METRIC_RMSE; m <= AG_METRIC_SPEARMANR; m++)
 		AG_CHECK(isnan(regression((AgMetric) m, 100, NULL)));
 	/* no weight at all */
 	make_regression(0, 10);
 	memset(weight_room, 0, sizeof weight_room);
-	for (int m = AG_METRIC_RMSE; m < AG_METRIC_LAST; m++)
+	for (int m = AG_METRIC_RMSE; m <= AG_METRIC_SPEARMANR; m++)
 		AG_CHECK(isnan(regression((AgMetric) m, 10, weight_room)) || m == AG_METRIC_R2);
 }
 
@@ -412,7 +413,7 @@ weights_repeat(void)
 
 	make_regression(1, n);
 	make_weights(2, n);
-	for (int m = AG_METRIC_RMSE; m < AG_METRIC_LAST; m++)
+	for (int m = AG_METRIC_RMSE; m <= AG_METRIC_SPEARMANR; m++)
 		by_weight[m] = regression((AgMetric) m, n, weight_room);
 	make_regression(1, n);
 	memcpy(proba, target, (size_t) n * sizeof *target);
@@ -423,7 +424,7 @@ weights_repeat(void)
 			target[at] = proba[i];
 			prediction[at] = proba[n + i];
 		}
-	for (int m = AG_METRIC_RMSE; m < AG_METRIC_LAST; m++)
+	for (int m = AG_METRIC_RMSE; m <= AG_METRIC_SPEARMANR; m++)
 		AG_CHECK_NEAR(by_weight[m], regression((AgMetric) m, at, NULL), 1e-12 * fabs(by_weight[m]));
 	for (int c = 0; c < 2; c++)
 	{
@@ -461,7 +462,7 @@ threads(void)
 	AG_REQUIRE(ag_pool_create(&mem, 3, &pool, &err) == AG_OK);
 	make_weights(1, n);
 	make_regression(0, n);
-	for (int m = AG_METRIC_RMSE; m < AG_METRIC_LAST; m++)
+	for (int m = AG_METRIC_RMSE; m <= AG_METRIC_SPEARMANR; m++)
 	{
 		double alone = regression((AgMetric) m, n, weight_room);
 
@@ -500,7 +501,7 @@ no_memory(void)
 
 	make_regression(0, 100);
 	make_classes(0, 100, 3);
-	for (int m = AG_METRIC_ACCURACY; m < AG_METRIC_LAST; m++)
+	for (int m = AG_METRIC_ACCURACY; m <= AG_METRIC_SPEARMANR; m++)
 	{
 		bool is_regression = m >= AG_METRIC_RMSE;
 		int n_classes = ag_metric_fits((AgMetric) m, AG_PROBLEM_MULTICLASS) ? 3 : 2;

@@ -320,8 +320,6 @@ unsupported(AgMem *mem)
 			"optimize_for_deployment.");
 	refused(mem, "/problem_type s quantile", AG_ERR_UNSUPPORTED,
 			"problem type \"quantile\" is not supported yet", "");
-	refused(mem, "/eval_metric s pinball", AG_ERR_UNSUPPORTED,
-			"metric \"pinball\" is not supported yet", "");
 	refused(mem, "/hyperparameters { 1\n/hyperparameters/EBM { 0", AG_ERR_UNSUPPORTED,
 			"model family \"EBM\" is not supported yet",
 			"This release fits GBM, LR, KNN, RF, XT, NN_TORCH, FASTAI, REALMLP, XGB, CAT.");

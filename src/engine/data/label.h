@@ -19,6 +19,23 @@ typedef enum AgProblem
 
 const char *ag_problem_name(AgProblem problem); /* "binary", ... */
 
+/* Is the label one of several classes, not a number? */
+static inline bool
+ag_problem_has_classes(AgProblem problem)
+{
+	return problem == AG_PROBLEM_BINARY || problem == AG_PROBLEM_MULTICLASS;
+}
+
+/*
+ * How many numbers every model answers a row with: a probability a class, a value a quantile level, else one value. The one place
+ * that counts them; who keeps the two numbers has an accessor of his own.
+ */
+static inline int
+ag_n_outputs(int n_classes, int n_quantiles)
+{
+	return n_classes > 0 ? n_classes : n_quantiles > 0 ? n_quantiles : 1;
+}
+
 typedef struct AgClass
 {
 	const char *
@@ -35,13 +52,21 @@ typedef struct AgLabel
 	int n_classes; /* 0 for regression; binary: 2, the positive class is index 1 */
 	AgClass *
 		classes; /* ascending: false < true, numbers by value, texts by bytes; binary: [negative, positive] */
-	double *target;    /* [n_rows] regression */
-	int32_t *class_of; /* [n_rows] classification */
+	double *target;          /* [n_rows] regression */
+	int32_t *class_of;       /* [n_rows] classification */
+	int n_quantiles;         /* quantile regression: levels to predict; else 0 */
+	const double *quantiles; /* [n_quantiles] ascending, in (0, 1); not owned */
 	int64_t n_rows;
 	double min, max, mean, stddev; /* regression */
 	char reason[256];              /* why this problem type, for the NOTICE */
 	AgArena arena;
 } AgLabel;
+
+static inline int
+ag_label_outputs(const AgLabel *label)
+{
+	return ag_n_outputs(label->n_classes, label->n_quantiles);
+}
 
 /*
  * Reads the label column of a finished table.

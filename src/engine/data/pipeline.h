@@ -76,11 +76,20 @@ typedef struct AgPipeline
 	char *label_name;
 	int n_classes;
 	AgClass *classes;
-	char *time_zone; /* zone in which timestamptz columns were read, "" if there is none */
-	bool raw_text;   /* texts are raw bytes of an SQL_ASCII database */
+	int n_quantiles;
+	double *quantiles; /* [n_quantiles] ascending */
+	char *time_zone;   /* zone in which timestamptz columns were read, "" if there is none */
+	bool raw_text;     /* texts are raw bytes of an SQL_ASCII database */
 	AgProfile profile;
 	AgArena arena; /* owns all of it, but for the profile of a pipeline that was read */
 } AgPipeline;
+
+/* Numbers that its models answer a row with. */
+static inline int
+ag_pipeline_outputs(const AgPipeline *pipeline)
+{
+	return ag_n_outputs(pipeline->n_classes, pipeline->n_quantiles);
+}
 
 /*
  * Fits the pipeline on a finished table: its inputs are the columns of role FEATURE, in order (columns that the

@@ -110,7 +110,7 @@ check_data(const AgContext *ctx, const AgTrainData *data, const AgBoostParams *p
 		return ag_error_set(ctx->error, AG_ERR_OPTION,
 							"parameter \"scale_pos_weight\" of family %s needs two classes",
 							params->family);
-	if (data->problem != AG_PROBLEM_REGRESSION)
+	if (ag_problem_has_classes(data->problem))
 		return AG_OK;
 	for (int64_t i = 0; i < data->n_train; i++)
 		if (!(fabs(data->target[data->train_rows[i]]) <= AG_TARGET_MAX))
@@ -176,7 +176,7 @@ create_valid(AgBooster *booster)
 	AG_TRY(ag_get(ctx, n * n_outputs, sizeof(double), &valid->scores));
 	AG_TRY(ag_get(ctx, n * (size_t) booster->n_out, sizeof(double), &valid->proba));
 	AG_TRY(ag_get(ctx, n * (size_t) booster->n_out, sizeof(double), &valid->best));
-	if (data->problem == AG_PROBLEM_REGRESSION)
+	if (!ag_problem_has_classes(data->problem))
 		AG_TRY(ag_get(ctx, n, sizeof(double), &valid->target));
 	else
 		AG_TRY(ag_get(ctx, n, sizeof(int32_t), &valid->class_of));
@@ -208,7 +208,7 @@ create_booster(AgBooster *booster)
 
 	AG_TRY(check_data(ctx, data, &booster->params));
 	AG_TRY(ag_loss_create(ctx, data, &weighing, &booster->loss));
-	booster->n_out = data->problem == AG_PROBLEM_REGRESSION ? 1 : data->n_classes;
+	booster->n_out = ag_train_outputs(data);
 	booster->shape.link = booster->loss.objective->link;
 	booster->shape.n_outputs = (uint32_t) booster->loss.n_outputs;
 	AG_TRY(ag_grower_create(ctx, data->bins, data->n_train, &growth, &booster->grower));
@@ -467,13 +467,14 @@ evaluate(AgBooster *booster, double *value)
 {
 	const AgContext *ctx = booster->ctx;
 	AgValid *valid = &booster->valid;
+	AgTruth truth = {.n_classes = booster->data->n_classes,
+					 .class_of = valid->class_of,
+					 .n_quantiles = booster->data->n_quantiles,
+					 .quantiles = booster->data->quantiles,
+					 .target = valid->target};
 
 	ag_pool_run(ctx->pool, valid->n_rows, AG_ROUTE_CHUNK, link_task, booster);
-	if (booster->data->problem == AG_PROBLEM_REGRESSION)
-		return ag_metric_regression(ctx, booster->stop.metric, valid->n_rows, valid->target,
-									valid->proba, NULL, value);
-	return ag_metric_classes(ctx, booster->stop.metric, valid->n_rows, booster->n_out,
-							 valid->class_of, valid->proba, 0.5, NULL, value);
+	return ag_metric_value(ctx, booster->stop.metric, &truth, valid->n_rows, valid->proba, value);
 }
 
 /*
@@ -633,7 +634,7 @@ int64_t
 ag_boost_memory(const AgTrainData *data, const AgBoostParams *params, int n_threads)
 {
 	AgGrowth growth = growth_of(data, params);
-	int64_t n_out = data->problem == AG_PROBLEM_REGRESSION ? 1 : data->n_classes;
+	int64_t n_out = ag_train_outputs(data);
 	int64_t bytes = ag_loss_memory(data) +
 					ag_grower_memory(data->bins, data->n_train, &growth, n_threads) +
 					data->n_valid * 8 * (3 * n_out + 1) +

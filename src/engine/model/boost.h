@@ -79,6 +79,8 @@ typedef struct AgTrainData
 	int n_classes;
 	const double *target;    /* regression */
 	const int32_t *class_of; /* classification */
+	int n_quantiles;         /* quantile regression: levels to predict; else 0 */
+	const double *quantiles; /* [n_quantiles] ascending, in (0, 1) */
 	const double *weight;    /* NULL: all 1 */
 	const uint32_t *train_rows;
 	int64_t n_train;
@@ -89,6 +91,13 @@ typedef struct AgTrainData
 		*stats; /* what the columns of bins are, where they aren't the table's features */
 } AgTrainData;
 
+/* Numbers that a model answers a row with. */
+static inline int
+ag_train_outputs(const AgTrainData *data)
+{
+	return ag_n_outputs(data->n_classes, data->n_quantiles);
+}
+
 typedef struct AgBoostResult
 {
 	AgTrees *trees; /* cut at the best round */
@@ -96,7 +105,7 @@ typedef struct AgBoostResult
 	int rounds_run;
 	double best_value; /* stop metric at the best round, plain; NaN without validation rows */
 	double *
-		valid_proba; /* [n_valid][max(1, n_classes)]: predictions (after the link) of the kept model; owned, ag_mem_free */
+		valid_proba; /* [n_valid][ag_train_outputs]: predictions (after the link) of the kept model; owned, ag_mem_free */
 	bool stopped_by_time;
 	bool stopped_by_patience;
 } AgBoostResult;

@@ -15,12 +15,8 @@ typedef struct Selection
 {
 	const AgContext *ctx;
 	AgMetric metric;
-	AgProblem problem;
-	int n_classes;
+	const AgTruth *truth;
 	int64_t n_rows, n_cells;
-	const double *target;
-	const int32_t *class_of;
-	const double *weight;
 	int n_candidates;
 	const double *const *predictions;
 	double *sum;     /* [n_cells] of the members so far */
@@ -54,11 +50,8 @@ try_candidate(Selection *selection, int n_members, int j, double *value)
 	selection->trial = selection->predictions[j];
 	selection->share = 1.0 / (n_members + 1);
 	ag_pool_run(ctx->pool, selection->n_cells, 16384, mean_cells, selection);
-	if (selection->problem == AG_PROBLEM_REGRESSION)
-		return ag_metric_regression(ctx, selection->metric, selection->n_rows, selection->target,
-									selection->mean, selection->weight, value);
-	return ag_metric_classes(ctx, selection->metric, selection->n_rows, selection->n_classes,
-							 selection->class_of, selection->mean, 0.5, selection->weight, value);
+	return ag_metric_value(ctx, selection->metric, selection->truth, selection->n_rows,
+						   selection->mean, value);
 }
 
 static double
@@ -169,21 +162,15 @@ check_candidates(Selection *selection, int *first)
 }
 
 AgStatus
-ag_ensemble_select(const AgContext *ctx, AgMetric metric, AgProblem problem, int n_classes,
-				   int64_t n_rows, const double *target, const int32_t *class_of,
-				   const double *weight, int n_candidates, const double *const *predictions,
-				   int n_steps, double *weights, double *value)
+ag_ensemble_select(const AgContext *ctx, AgMetric metric, const AgTruth *truth, int64_t n_rows,
+				   int n_candidates, const double *const *predictions, int n_steps, double *weights,
+				   double *value)
 {
-	int width = problem == AG_PROBLEM_REGRESSION ? 1 : n_classes;
 	Selection selection = {.ctx = ctx,
 						   .metric = metric,
-						   .problem = problem,
-						   .n_classes = n_classes,
+						   .truth = truth,
 						   .n_rows = n_rows,
-						   .n_cells = n_rows * width,
-						   .target = target,
-						   .class_of = class_of,
-						   .weight = weight,
+						   .n_cells = n_rows * ag_truth_outputs(truth),
 						   .n_candidates = n_candidates,
 						   .predictions = predictions};
 	size_t n = (size_t) n_candidates, n_cells = (size_t) selection.n_cells;

@@ -11,18 +11,15 @@
 #define AG_ENSEMBLE_STEPS 25 /* the usual n_steps */
 
 /*
- * predictions[n_candidates][n_rows × max(1, n_classes)]: values, or probabilities as ag_metric_classes takes them;
- * target for regression, class_of for classes, weight or NULL. weights[n_candidates] gets shares of the steps taken
- * (they sum to 1, unused ones are exactly 0), *value the plain metric of that mean on the same rows.
+ * predictions[n_candidates][n_rows][ag_truth_outputs] as ag_metric_value takes them. weights[n_candidates] gets shares of the
+ * steps taken (they sum to 1, unused ones are exactly 0), *value the plain metric of that mean on the same rows.
  *
  * A candidate with a prediction that isn't finite is never chosen; AG_ERR_DATA when there is no other. Where the metric is
  * undefined on these rows the first candidate gets all the weight, and *value is NaN. At the
  * deadline it stops with the best so far, having tried one candidate at least.
  */
-AgStatus ag_ensemble_select(const AgContext *ctx, AgMetric metric, AgProblem problem, int n_classes,
-							int64_t n_rows, const double *target, const int32_t *class_of,
-							const double *weight, int n_candidates,
-							const double *const *predictions, int n_steps, double *weights,
-							double *value);
+AgStatus ag_ensemble_select(const AgContext *ctx, AgMetric metric, const AgTruth *truth,
+							int64_t n_rows, int n_candidates, const double *const *predictions,
+							int n_steps, double *weights, double *value);
 
 #endif

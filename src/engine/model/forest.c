@@ -445,7 +445,7 @@ trees_memory(const AgTrainData *data, const AgForestParams *params)
 int64_t
 ag_forest_memory(const AgTrainData *data, const AgForestParams *params, int n_threads)
 {
-	int64_t n_out = data->problem == AG_PROBLEM_REGRESSION ? 1 : data->n_classes;
+	int64_t n_out = ag_train_outputs(data);
 	int64_t bytes = trees_memory(data, params) + data->n_valid * 8 * n_out;
 
 	bytes += n_threads * ag_forest_worker_memory(data, params);

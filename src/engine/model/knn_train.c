@@ -419,6 +419,5 @@ ag_knn_bytes(const AgDense *dense, const AgTrainData *data, const AgKnnParams *p
 	int64_t label = data->problem == AG_PROBLEM_REGRESSION ? 8 : 4;
 
 	return (n + AG_PANEL - 1) / AG_PANEL * AG_PANEL * width + n * label +
-		   (data->weight != NULL ? 4 * n : 0) +
-		   8 * (int64_t) (data->n_classes > 1 ? data->n_classes : 1) + 1024;
+		   (data->weight != NULL ? 4 * n : 0) + 8 * (int64_t) ag_train_outputs(data) + 1024;
 }

@@ -441,7 +441,7 @@ ag_linear_memory(const AgDense *dense, const AgTrainData *data)
 	size_t stride = ((size_t) dense->n_numbers + 15) / 16 * 16;
 	size_t n_values = (stride + dense->n_columns + 2) * padded;
 	int n_parts = ag_linear_sum_parts(data->n_train, n_values);
-	size_t n_out = data->n_classes > 1 ? (size_t) data->n_classes : 1;
+	size_t n_out = (size_t) ag_train_outputs(data);
 	double bytes = 8.0 * (double) n_values * (n_parts + 30.0);
 
 	if (data->problem == AG_PROBLEM_REGRESSION && stride + dense->n_columns <= 1024)

@@ -6,6 +6,7 @@
 #define MULTICLASS 2u
 #define CLASSES (BINARY | MULTICLASS)
 #define REGRESSION 4u
+#define QUANTILE 8u
 
 #define PROBABILITIES 1u
 #define RANKING 2u
@@ -59,6 +60,7 @@ static const struct MetricFacts
 	[AG_METRIC_R2] = {"r2", NULL, REGRESSION, true},
 	[AG_METRIC_PEARSONR] = {"pearsonr", NULL, REGRESSION, true},
 	[AG_METRIC_SPEARMANR] = {"spearmanr", NULL, REGRESSION, true},
+	[AG_METRIC_PINBALL_LOSS] = {"pinball_loss", "pinball", QUANTILE, false},
 };
 
 static bool
@@ -89,6 +91,7 @@ ag_metric_fits(AgMetric metric, AgProblem problem)
 	unsigned mask = problem == AG_PROBLEM_BINARY       ? BINARY
 					: problem == AG_PROBLEM_MULTICLASS ? MULTICLASS
 					: problem == AG_PROBLEM_REGRESSION ? REGRESSION
+					: problem == AG_PROBLEM_QUANTILE   ? QUANTILE
 													   : 0;
 
 	return known(metric) && (facts[metric].problems & mask) != 0;
@@ -128,6 +131,8 @@ ag_metric_default(AgProblem problem)
 			return AG_METRIC_ACCURACY;
 		case AG_PROBLEM_REGRESSION:
 			return AG_METRIC_RMSE;
+		case AG_PROBLEM_QUANTILE:
+			return AG_METRIC_PINBALL_LOSS;
 		default:
 			return AG_METRIC_NONE;
 	}

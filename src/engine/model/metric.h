@@ -50,6 +50,8 @@ typedef enum AgMetric
 	AG_METRIC_R2,
 	AG_METRIC_PEARSONR,
 	AG_METRIC_SPEARMANR,
+	/* quantiles */
+	AG_METRIC_PINBALL_LOSS,
 	AG_METRIC_LAST
 } AgMetric;
 
@@ -65,12 +67,33 @@ bool ag_metric_needs_probabilities(AgMetric metric);
 bool ag_metric_is_ranking(AgMetric metric);
 /* Takes time in proportion to the number of classes, or of pairs of them. */
 bool ag_metric_goes_by_class(AgMetric metric);
-/* accuracy, accuracy, root_mean_squared_error. */
+/* accuracy, accuracy, root_mean_squared_error, pinball_loss. */
 AgMetric ag_metric_default(AgProblem problem);
 /* All that fit a problem, the eval metric first and then as AutoGluon lists them; returns how many (<= AG_METRIC_LAST). */
 int ag_metric_list(AgProblem problem, AgMetric eval_metric, AgMetric *list);
 /* value or -value: higher is better. */
 double ag_metric_score(AgMetric metric, double value);
+
+/* What rows really were, whatever the problem; all arrays are the caller's. */
+typedef struct AgTruth
+{
+	int n_classes;
+	const int32_t *class_of; /* [n] classes */
+	int n_quantiles;
+	const double *quantiles; /* [n_quantiles] ascending */
+	const double *target;    /* [n] numbers */
+	const double *weight;    /* [n] or NULL */
+} AgTruth;
+
+static inline int
+ag_truth_outputs(const AgTruth *truth)
+{
+	return ag_n_outputs(truth->n_classes, truth->n_quantiles);
+}
+
+/* The metric of predictions[n][ag_truth_outputs] as one of the functions below gives it, by the problem; threshold 0.5. */
+AgStatus ag_metric_value(const AgContext *ctx, AgMetric metric, const AgTruth *truth, int64_t n,
+						 const double *predictions, double *value);
 
 /*
  * Regression: target[n], prediction[n]. weight may be NULL. A metric that is undefined on the
@@ -88,5 +111,9 @@ AgStatus ag_metric_regression(const AgContext *ctx, AgMetric metric, int64_t n,
 AgStatus ag_metric_classes(const AgContext *ctx, AgMetric metric, int64_t n, int n_classes,
 						   const int32_t *class_of, const double *proba, double threshold,
 						   const double *weight, double *value);
+
+/* Quantiles: predictions[n][truth->n_quantiles]; the mean over rows and levels. */
+AgStatus ag_metric_quantiles(const AgContext *ctx, AgMetric metric, const AgTruth *truth, int64_t n,
+							 const double *predictions, double *value);
 
 #endif

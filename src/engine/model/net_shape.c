@@ -171,7 +171,7 @@ ag_net_shape(const AgContext *ctx, const AgDense *dense, const AgTrainData *data
 
 	AG_TRY(ag_net_create(ctx, dense, net));
 	(*net)->bends = params->family == AG_NET_REALMLP;
-	(*net)->n_outputs = data->problem == AG_PROBLEM_REGRESSION ? 1 : (uint32_t) data->n_classes;
+	(*net)->n_outputs = (uint32_t) ag_train_outputs(data);
 	(*net)->link = data->problem != AG_PROBLEM_REGRESSION ? AG_NET_SOFTMAX
 				   : params->family == AG_NET_NN_TORCH    ? AG_NET_RANGE
 														  : AG_NET_IDENTITY;

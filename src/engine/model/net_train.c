@@ -145,24 +145,26 @@ static AgStatus
 measure(const Epochs *e, AgMetric metric, double *value)
 {
 	const AgTrainData *data = e->trainer.data;
+	AgTruth truth = {.n_classes = data->n_classes,
+					 .n_quantiles = data->n_quantiles,
+					 .quantiles = data->quantiles};
 	AgStatus status;
-	double *target;
-	int32_t *class_of;
+	double *target = NULL;
+	int32_t *class_of = NULL;
 
-	if (data->problem == AG_PROBLEM_REGRESSION)
-	{
+	if (ag_problem_has_classes(data->problem))
+		AG_TRY(ag_get(e->ctx, (size_t) data->n_valid, sizeof *class_of, &class_of));
+	else
 		AG_TRY(ag_get(e->ctx, (size_t) data->n_valid, sizeof *target, &target));
-		for (int64_t i = 0; i < data->n_valid; i++)
-			target[i] = data->target[data->valid_rows[i]];
-		status = ag_metric_regression(e->ctx, metric, data->n_valid, target, e->proba, NULL, value);
-		ag_mem_free(e->ctx->mem, target);
-		return status;
-	}
-	AG_TRY(ag_get(e->ctx, (size_t) data->n_valid, sizeof *class_of, &class_of));
 	for (int64_t i = 0; i < data->n_valid; i++)
-		class_of[i] = data->class_of[data->valid_rows[i]];
-	status = ag_metric_classes(e->ctx, metric, data->n_valid, data->n_classes, class_of, e->proba,
-							   0.5, NULL, value);
+		if (class_of != NULL)
+			class_of[i] = data->class_of[data->valid_rows[i]];
+		else
+			target[i] = data->target[data->valid_rows[i]];
+	truth.class_of = class_of;
+	truth.target = target;
+	status = ag_metric_value(e->ctx, metric, &truth, data->n_valid, e->proba, value);
+	ag_mem_free(e->ctx->mem, target);
 	ag_mem_free(e->ctx->mem, class_of);
 	return status;
 }

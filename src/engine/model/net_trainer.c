@@ -335,8 +335,7 @@ int64_t
 ag_net_memory_of(const AgNetSize *size, const AgTrainData *data, const AgNetParams *params,
 				 int n_threads)
 {
-	uint32_t widths[AG_NET_MAX_LAYERS],
-		n_classes = data->n_classes > 1 ? (uint32_t) data->n_classes : 1u;
+	uint32_t widths[AG_NET_MAX_LAYERS], n_classes = (uint32_t) ag_train_outputs(data);
 	int n = ag_net_widths(params, data, widths);
 	double values = size->learnt, below = size->inputs + 16.0, widest = below, units = 0.0, bytes;
 	double batch = ag_net_batch_size(params, data->n_train);

@@ -35,7 +35,7 @@ typedef struct AgTrained
 {
 	uint8_t *image; /* 64-byte aligned; owned, ag_mem_free */
 	size_t n_image;
-	double *valid_proba;    /* [n_valid][max(1, n_classes)]; owned, ag_mem_free */
+	double *valid_proba;    /* [n_valid][ag_train_outputs]; owned, ag_mem_free */
 	int rounds, rounds_run; /* kept and run; -1 for a family without rounds */
 	const char *ended_by;   /* "patience", "time", ...; NULL when there is nothing to say */
 	char note[200];         /* what the user should know; else empty */

@@ -16,6 +16,7 @@ ag_fit_ensemble(AgFit *fit)
 	double *weights;
 	int64_t began = ag_clock_ns();
 	AgContext ctx = fit->ctx;
+	AgTruth truth;
 
 	if (!fit->options->fit_weighted_ensemble || fit->n_models < 2 || v->n_scored == 0)
 		return AG_OK;
@@ -30,8 +31,8 @@ ag_fit_ensemble(AgFit *fit)
 	if (fit->host->deadline_ns != INT64_MAX)
 		ctx.deadline_ns =
 			fit->ctx.deadline_ns + (fit->host->deadline_ns - fit->ctx.deadline_ns) / 3;
-	AG_TRY(ag_ensemble_select(&ctx, fit->metric, fit->label->problem, fit->label->n_classes,
-							  v->n_scored, v->target, v->class_of, NULL, fit->n_models, predictions,
+	truth = ag_fit_truth(fit, v->target, v->class_of);
+	AG_TRY(ag_ensemble_select(&ctx, fit->metric, &truth, v->n_scored, fit->n_models, predictions,
 							  AG_ENSEMBLE_STEPS, weights, &fit->ensemble_value));
 	for (int i = 0; i < fit->n_models; i++)
 		fit->models[i].weight = weights[i];

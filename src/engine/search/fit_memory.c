@@ -88,7 +88,7 @@ ag_fit_memory(const AgTable *table, const AgFitOptions *options, int n_threads)
 		/* one child may get as large as models get; all of them never do */
 		kept += ((n_children + 3) / 4 + (options->refit_full != AG_REFIT_NONE)) *
 					ag_family_kept(&options->models[i], &data) +
-				n_scored * (n_classes > 0 ? n_classes : 1) * 8;
+				n_scored * ag_train_outputs(&data) * 8;
 	}
 	ag_mem_free(table->mem, bins.features);
 	/* The forms of the rows that the families learn from stay for the next model. */

@@ -21,7 +21,7 @@ megabytes(int64_t n_bytes)
 static int
 width_of(const AgFit *fit)
 {
-	return fit->label->n_classes > 0 ? fit->label->n_classes : 1;
+	return ag_label_outputs(fit->label);
 }
 
 AgStatus
@@ -49,14 +49,23 @@ ag_fit_take_sample(AgFit *fit)
 
 /* --- scores */
 
+AgTruth
+ag_fit_truth(const AgFit *fit, const double *target, const int32_t *class_of)
+{
+	return (AgTruth){.n_classes = fit->label->n_classes,
+					 .class_of = class_of,
+					 .n_quantiles = fit->label->n_quantiles,
+					 .quantiles = fit->label->quantiles,
+					 .target = target};
+}
+
 static AgStatus
 metric_value(AgFit *fit, const AgContext *ctx, int64_t n, const double *target,
 			 const int32_t *class_of, const double *proba, double *value)
 {
-	if (fit->label->n_classes > 0)
-		return ag_metric_classes(ctx, fit->metric, n, fit->label->n_classes, class_of, proba, 0.5,
-								 NULL, value);
-	return ag_metric_regression(ctx, fit->metric, n, target, proba, NULL, value);
+	AgTruth truth = ag_fit_truth(fit, target, class_of);
+
+	return ag_metric_value(ctx, fit->metric, &truth, n, proba, value);
 }
 
 /* Of a bag with folds missing: scored on the rows that some child predicted, which are moved together. */
@@ -133,6 +142,8 @@ train_data_set(const AgFit *fit, const AgSplit *split, AgTrainData *data)
 	memset(data, 0, sizeof *data);
 	data->problem = fit->label->problem;
 	data->n_classes = fit->label->n_classes;
+	data->n_quantiles = fit->label->n_quantiles;
+	data->quantiles = fit->label->quantiles;
 	data->target = fit->label->target;
 	data->class_of = fit->label->class_of;
 	data->weight = fit->weight;

@@ -100,6 +100,9 @@ typedef struct AgFit
 	const char **warnings;
 } AgFit;
 
+/* Labels of some rows as metrics take them: one of the two arrays. */
+AgTruth ag_fit_truth(const AgFit *fit, const double *target, const int32_t *class_of);
+
 /* Seconds since an ag_clock_ns(). */
 double ag_fit_seconds(int64_t since_ns);
 /* AG_ERR_TIME with its text when the deadline has passed, AG_ERR_CANCELLED when the flag is up. */

@@ -21,9 +21,6 @@ typedef struct OptionParser
 	AgError *err;
 } OptionParser;
 
-/* Metrics that AutoGluon has and this release hasn't. */
-static const char *const other_metrics[] = {"pinball", "pinball_loss"};
-
 static AgStatus
 out_of_memory(OptionParser *p, size_t n)
 {
@@ -109,13 +106,6 @@ parse_eval_metric(OptionParser *p, const AgOptionNode *node)
 	ag_nearest_init(&nearest, node->text);
 	for (int i = AG_METRIC_NONE + 1; i < AG_METRIC_LAST; i++)
 		ag_nearest_offer(&nearest, ag_metric_name((AgMetric) i));
-	for (size_t i = 0; i < sizeof other_metrics / sizeof other_metrics[0]; i++)
-		if (strcmp(other_metrics[i], node->text) == 0)
-		{
-			ag_error_set(p->err, AG_ERR_UNSUPPORTED, "metric \"%s\" is not supported yet",
-						 node->text);
-			return AG_ERR_UNSUPPORTED;
-		}
 	ag_option_reject(node, "the name of a metric such as \"log_loss\"", p->err);
 	return hint_nearest(p, &nearest);
 }

@@ -13,7 +13,7 @@
 	"_weighted), roc_auc_ovo (_macro, _weighted); regression: root_mean_squared_error, "           \
 	"mean_squared_error, mean_absolute_error, median_absolute_error, "                             \
 	"mean_absolute_percentage_error, symmetric_mean_absolute_percentage_error, r2, pearsonr, "     \
-	"spearmanr"
+	"spearmanr; quantile: pinball_loss"
 
 static const AgOptionSpec specs[] = {
 	/* what and how long */
