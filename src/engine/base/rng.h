@@ -11,8 +11,14 @@
 
 #include <stdint.h>
 
+#ifdef __CUDACC__
+#define AG_RNG_FN static inline __host__ __device__
+#else
+#define AG_RNG_FN static inline
+#endif
+
 /* Mixes 64 bits (the finaliser of SplitMix64; Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators"). */
-static inline uint64_t
+AG_RNG_FN uint64_t
 ag_mix64(uint64_t x)
 {
 	x ^= x >> 30;
@@ -23,28 +29,28 @@ ag_mix64(uint64_t x)
 }
 
 /* A new key from a key and what distinguishes the use. */
-static inline uint64_t
+AG_RNG_FN uint64_t
 ag_key(uint64_t key, uint64_t part)
 {
 	return ag_mix64(key + UINT64_C(0x9e3779b97f4a7c15) * (part + 1));
 }
 
 /* The counter-th 64 random bits under a key. */
-static inline uint64_t
+AG_RNG_FN uint64_t
 ag_random_u64(uint64_t key, uint64_t counter)
 {
 	return ag_mix64(ag_mix64(counter + UINT64_C(0x9e3779b97f4a7c15)) ^ key);
 }
 
 /* Uniform in [0, 1), 53 bits. */
-static inline double
+AG_RNG_FN double
 ag_random_unit(uint64_t key, uint64_t counter)
 {
 	return (double) (ag_random_u64(key, counter) >> 11) * 0x1.0p-53;
 }
 
 /* Uniform in [0, n), n > 0 (multiply-shift; the bias is below n / 2^32). */
-static inline uint32_t
+AG_RNG_FN uint32_t
 ag_random_below(uint64_t key, uint64_t counter, uint32_t n)
 {
 	return (uint32_t) (((ag_random_u64(key, counter) >> 32) * n) >> 32);

@@ -14,9 +14,6 @@
 
 #define AG_SLOT_BYTES (INT64_C(64) << 20) /* of histograms kept for leaves that wait */
 #define AG_LEAST_SLOTS 4
-/* Keys of draws, clear of those of children and features. */
-#define AG_KEY_NODE (UINT64_C(1) << 32)
-#define AG_KEY_LEVEL (UINT64_C(2) << 32)
 #define AG_SEARCH_PARALLEL 40000 /* cells below which one thread finds the splits quicker */
 
 /* A leaf that may still be split. */

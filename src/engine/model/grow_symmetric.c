@@ -15,8 +15,6 @@
 #include "engine/model/level_scan.h"
 #include "engine/model/sample.h"
 
-#define AG_KEY_LEVEL (UINT64_C(2) << 32)
-#define AG_KEY_NOISE (UINT64_C(3) << 32)
 #define AG_LEVEL_PARALLEL 20000 /* cells below which one thread is quicker */
 #define AG_NO_SLOT (-1)
 

@@ -7,8 +7,6 @@
 
 #include "engine/model/histogram.h"
 
-#define AG_LEAST_L2 1e-30 /* of an empty side the value is 0 / this */
-
 static inline __attribute__((always_inline)) void
 add_sides(int n, const double *left_g, const double *left_h, double sum_g, double sum_h, double l2,
 		  double *nums, double *dens)

@@ -11,10 +11,8 @@
 #include <string.h>
 
 #include "engine/base/rng.h"
+#include "engine/model/split_maths.h"
 #include "engine/model/split_scan.h"
-
-/* A cut must beat the unsplit node by more than the rounding of the two scores. */
-#define AG_SCORE_ROUNDING 1e-12
 
 void
 ag_split_rules_init(AgSplitRules *rules, const AgBoostParams *params, const AgQuantum *quantum,
@@ -45,45 +43,20 @@ ag_split_rules_init(AgSplitRules *rules, const AgBoostParams *params, const AgQu
 	rules->min_rows_per_group = params->min_data_per_group;
 }
 
-static inline double
-soften(double g, double l1)
-{
-	double size = fabs(g) - l1;
-
-	if (!(size > 0.0))
-		return 0.0;
-	return g < 0.0 ? -size : size;
-}
-
 double
 ag_leaf_output(const AgSplitRules *rules, double g, double h, double l2, int64_t n_rows,
 			   double parent_output)
 {
-	double output, share;
-
-	if (!(h + l2 > 0.0))
-		return 0.0;
-	output = -soften(g, rules->l1) / (h + l2);
-	if (rules->max_step > 0.0 && fabs(output) > rules->max_step)
-		output = output < 0.0 ? -rules->max_step : rules->max_step;
-	if (!(rules->path_smooth > 0.0))
-		return output;
-	share = (double) n_rows / rules->path_smooth;
-	return output * share / (share + 1.0) + parent_output / (share + 1.0);
+	return ag_leaf_best(rules->l1, rules->max_step, rules->path_smooth, g, h, l2, n_rows,
+						parent_output);
 }
 
-/* How much a leaf lowers the loss (times two), at the value it would get. */
 static double
 leaf_score(const AgSplitRules *rules, double g, double h, double l2, int64_t n_rows,
 		   double parent_output)
 {
-	double soft = soften(g, rules->l1);
-	double output;
-
-	if (!(rules->max_step > 0.0 || rules->path_smooth > 0.0))
-		return soft * soft / (h + l2);
-	output = ag_leaf_output(rules, g, h, l2, n_rows, parent_output);
-	return -(2.0 * soft * output + (h + l2) * output * output);
+	return ag_leaf_merit(rules->l1, rules->max_step, rules->path_smooth, g, h, l2, n_rows,
+						 parent_output);
 }
 
 double
@@ -94,11 +67,7 @@ ag_split_score(const AgSplitRules *rules, const AgSplitNode *node, double l2, in
 	double hl = (double) left_h, hr = (double) (node->sum_h - left_h);
 
 	if (rules->is_plain)
-	{
-		double dl = hl + l2, dr = hr + l2;
-
-		return (gl * gl * dr + gr * gr * dl) / (dl * dr);
-	}
+		return ag_cut_merit(gl, hl, gr, hr, l2);
 	return leaf_score(rules, gl, hl, l2, left_rows, node->output) +
 		   leaf_score(rules, gr, hr, l2, node->n_rows - left_rows, node->output);
 }
