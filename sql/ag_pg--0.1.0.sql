@@ -520,6 +520,11 @@ $$;
 COMMENT ON FUNCTION @extschema@.ag_fit_summary(text) IS
     'what a fit came to, in words: one line a row; ag_info and ag_leaderboard have all of it as values';
 
+CREATE FUNCTION @extschema@.ag_report(model text, data text DEFAULT NULL) RETURNS text
+    LANGUAGE c VOLATILE PARALLEL UNSAFE COST 100000 AS 'MODULE_PATHNAME', 'ag_sql_report';
+COMMENT ON FUNCTION @extschema@.ag_report(text, text) IS
+    'a model as one HTML page that needs nothing else: what was fitted, its models, their devices and times, and where data (a table or query with the label) is given how it does there, with plots; NULL when model is NULL';
+
 CREATE FUNCTION @extschema@.ag_prewarm(model text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'ag_sql_prewarm';
 COMMENT ON FUNCTION @extschema@.ag_prewarm(text) IS

@@ -15,6 +15,7 @@
 
 #include "pg/catalog.h"
 #include "pg/choice.h"
+#include "pg/curves.h"
 #include "pg/errors.h"
 #include "pg/evaluate.h"
 #include "pg/srf.h"
@@ -66,9 +67,8 @@ bins_argument(FunctionCallInfo fcinfo, int argument)
 	return n;
 }
 
-/* The curve of a class, moved into memory that an error gives back. */
-static void
-make_curve(const AgEvaluation *evaluation, int class, AgCurve *curve)
+void
+ag_curves_make(const AgEvaluation *evaluation, int class, AgCurve *curve)
 {
 	AgMem mem;
 	AgError error;
@@ -107,7 +107,7 @@ begin_curve(FunctionCallInfo fcinfo, AgSrf *srf, int class_at, int bins_at, int 
 		*n_bins = bins_argument(fcinfo, bins_at);
 	open_subject(fcinfo, &subject);
 	class = ag_choice_output(fcinfo, class_at, subject.name, subject.model);
-	make_curve(evaluate(fcinfo, &subject), class, curve);
+	ag_curves_make(evaluate(fcinfo, &subject), class, curve);
 	return true;
 }
 
