@@ -62,6 +62,7 @@ CREATE TABLE @extschema@.ag_member (
     num_cpus integer NOT NULL,
     can_infer boolean NOT NULL,
     inputs jsonb,
+    history jsonb,
     PRIMARY KEY (predictor, ordinal)
 );
 
@@ -161,6 +162,7 @@ COMMENT ON TABLE @extschema@.ag_member IS 'one model of a predictor''s ensemble 
 COMMENT ON COLUMN @extschema@.ag_member.fit_time IS 'seconds of its own, without those of its inputs';
 COMMENT ON COLUMN @extschema@.ag_member.predict_time IS 'seconds of its own to predict the validation rows';
 COMMENT ON COLUMN @extschema@.ag_member.inputs IS 'the models it combines and their weights; NULL for a model that reads the columns';
+COMMENT ON COLUMN @extschema@.ag_member.history IS 'how its metric on the validation rows went round by round, see ag_learning_curves; NULL: it has no rounds';
 COMMENT ON TABLE @extschema@.ag_predictor_grant IS
     'one right of one role on one predictor a row: predict (use it) or inspect (see what it was made of too); see ag_grant';
 COMMENT ON TABLE @extschema@.ag_job IS 'one asynchronous fit a row; read it through ag_jobs';
@@ -495,6 +497,21 @@ CREATE FUNCTION @extschema@.ag_drift(model text, data text)
 COMMENT ON FUNCTION @extschema@.ag_drift(text, text) IS
     'how far data is from what the model was trained on, a row for each column that it uses, the farthest first: population stability index (below 0.1 as before, above 0.25 another distribution), shares of NULLs then and now, share of values that training never saw (categories that are new, numbers beyond the range)';
 
+CREATE FUNCTION @extschema@.ag_model_failures(model text)
+    RETURNS TABLE (model text, family text, reason text, message text, seconds double precision)
+    LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
+    SELECT f ->> 'model', f ->> 'family', f ->> 'reason', f ->> 'message', (f ->> 'seconds')::double precision
+    FROM jsonb_array_elements(@extschema@.ag_info($1) -> 'plan' -> 'failures') WITH ORDINALITY AS e (f, o) ORDER BY o
+$$;
+COMMENT ON FUNCTION @extschema@.ag_model_failures(text) IS
+    'the models that a fit was asked for and went without, in the order in which they failed: reason is time, memory, data, option or error; seconds that it took to find out; no row for who may only predict';
+
+CREATE FUNCTION @extschema@.ag_learning_curves(model text)
+    RETURNS TABLE (model text, fold integer, metric text, iteration integer, val double precision)
+    LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 1000 ROWS 500 AS 'MODULE_PATHNAME', 'ag_sql_learning_curves';
+COMMENT ON FUNCTION @extschema@.ag_learning_curves(text) IS
+    'how the models that grow in rounds (boosters by trees, nets by epochs) did on their validation rows, a row for each model, fold and iteration (at most 128 at even distances): the metric that early stopping watches, as a plain value; fold: of a bag, NULL for one model; only of models whose parts are stored';
+
 CREATE FUNCTION @extschema@.ag_fit_summary(model text) RETURNS TABLE (item text, value text)
     LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED ROWS 20 SET search_path = pg_catalog, pg_temp AS $$
     WITH m AS (SELECT @extschema@.ag_info(model) AS i)
@@ -512,9 +529,10 @@ CREATE FUNCTION @extschema@.ag_fit_summary(model text) RETURNS TABLE (item text,
         (11, 'validation score', i ->> 'score_val'),
         (12, 'models', (SELECT string_agg(format('%s %s', l.model, round(l.score_val::numeric, 4)), ', ' ORDER BY o)
             FROM @extschema@.ag_leaderboard(model) WITH ORDINALITY AS l (model, score_test, score_val, a, b, c, d, e, f, g, h, j, k, n, p, q, o))),
-        (13, 'seconds', i ->> 'fit_time'),
-        (14, 'device', i ->> 'device'),
-        (15, 'warnings', (SELECT string_agg(w, '; ' ORDER BY o) FROM jsonb_array_elements_text(i -> 'warnings') WITH ORDINALITY AS e (w, o)))
+        (13, 'models left out', (SELECT string_agg(format('%s (%s)', f.model, f.reason), ', ') FROM @extschema@.ag_model_failures(model) AS f)),
+        (14, 'seconds', i ->> 'fit_time'),
+        (15, 'device', i ->> 'device'),
+        (16, 'warnings', (SELECT string_agg(w, '; ' ORDER BY o) FROM jsonb_array_elements_text(i -> 'warnings') WITH ORDINALITY AS e (w, o)))
     ) AS s (n, item, value) WHERE value IS NOT NULL ORDER BY n
 $$;
 COMMENT ON FUNCTION @extschema@.ag_fit_summary(text) IS

@@ -157,6 +157,8 @@ typedef struct AgMemberRow
 /* A predictor's columns and members, by ordinal, palloc'd. XX001 where rows contradict each other. */
 extern AgFeatureRow *ag_catalog_features(const pg_uuid_t *id, int *n);
 extern AgMemberRow *ag_catalog_members(const pg_uuid_t *id, int *n);
+/* What ag_member.history holds of one of them; NULL: nothing. */
+extern Jsonb *ag_catalog_history(const pg_uuid_t *id, int ordinal);
 
 /*
  * The bytes of one member, its parts put together and their checksums looked at, in a 64-byte aligned block of mem (the

@@ -45,7 +45,8 @@ enum
 	MEMBER_NUM_GPUS,
 	MEMBER_NUM_CPUS,
 	MEMBER_CAN_INFER,
-	MEMBER_INPUTS
+	MEMBER_INPUTS,
+	MEMBER_HISTORY
 };
 
 enum
@@ -197,6 +198,22 @@ ag_catalog_members(const pg_uuid_t *id, int *n)
 	for (int i = 0; i < *n; i++)
 		read_inputs(rows, *n, &rows[i], inputs[i]);
 	return rows;
+}
+
+Jsonb *
+ag_catalog_history(const pg_uuid_t *id, int ordinal)
+{
+	Jsonb *history = NULL;
+	ScanKeyData keys[2];
+	AgScan scan;
+
+	ag_scan_key_uuid(&keys[0], MEMBER_PREDICTOR, id);
+	ag_scan_key_int4(&keys[1], MEMBER_ORDINAL, ordinal);
+	ag_scan_begin(&scan, "ag_member", "ag_member_pkey", MEMBER_HISTORY, 2, keys);
+	if (ag_scan_next(&scan))
+		history = ag_scan_jsonb(&scan, MEMBER_HISTORY);
+	ag_scan_end(&scan);
+	return history;
 }
 
 /* --- bytes --- */

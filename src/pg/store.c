@@ -357,6 +357,8 @@ ag_catalog_store_member(const pg_uuid_t *id, const AgFittedMember *member)
 	put_int(&insert, "num_cpus", member->num_cpus);
 	put_bool(&insert, "can_infer", member->can_infer);
 	put_json(&insert, "inputs", json_inputs(member));
+	put_json(&insert, "history",
+			 member->history_json != NULL ? ag_text_from_utf8(member->history_json) : NULL);
 	insert_end(&insert);
 }
 

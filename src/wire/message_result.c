@@ -176,6 +176,7 @@ ag_msg_member_write(AgWriter *out, const AgFittedMember *msg)
 	texts_write(out, msg->n_inputs, msg->input_names);
 	for (int i = 0; i < msg->n_inputs; i++)
 		ag_write_f64(out, msg->input_weights[i]);
+	ag_encode_text_or_null(out, msg->history_json);
 }
 
 AgStatus
@@ -210,6 +211,7 @@ ag_msg_member_read(AgArena *arena, const void *payload, size_t n, AgFittedMember
 			ag_decode_reject(&d);
 	}
 	msg->input_weights = weights;
+	msg->history_json = ag_decode_text_or_null(&d);
 	if (msg->ordinal < 1 || msg->name[0] == '\0' || msg->family[0] == '\0' ||
 		msg->stack_level < 1 || msg->fold < 0 || msg->fit_order < 0 || msg->num_gpus < 0.0 ||
 		msg->num_cpus < 0)

@@ -345,12 +345,14 @@ results(AgMem *mem, AgArena *arena)
 	m.n_inputs = 2;
 	m.input_names = inputs;
 	m.input_weights = weights;
+	m.history_json = "{\"val\": [1]}";
 	ag_msg_member_write(&out, &m);
 	AG_REQUIRE(ag_msg_member_read(arena, out.data, out.size, &k, &err) == AG_OK);
 	AG_CHECK(k.n_inputs == 2 && k.input_weights[1] == 0.75 && k.stack_level == 2 && k.fold == 3 &&
 			 k.can_infer);
 	AG_CHECK_STR(k.input_names[0], "GBM");
 	AG_CHECK_STR(k.device, "cpu");
+	AG_CHECK_STR(k.history_json, "{\"val\": [1]}");
 	torture(mem, &out, read_member);
 	ag_writer_free(&out);
 }

@@ -514,7 +514,7 @@ boost_round(AgBooster *booster, bool *is_kept)
 
 /* Scores the validation rows and keeps their predictions when they are the best so far. */
 static AgStatus
-take_round(AgBooster *booster)
+take_round(AgBooster *booster, AgHistory *history)
 {
 	AgValid *valid = &booster->valid;
 	double value;
@@ -522,6 +522,7 @@ take_round(AgBooster *booster)
 	if (valid->n_rows == 0)
 		return AG_OK;
 	AG_TRY(evaluate(booster, &value));
+	ag_history_add(history, booster->round, value);
 	if (ag_early_stop_take(&booster->stop, booster->round, value))
 		memcpy(valid->best, valid->proba,
 			   (size_t) valid->n_rows * (size_t) booster->n_out * sizeof(double));
@@ -546,6 +547,7 @@ boost(AgBooster *booster, AgBoostResult *result)
 {
 	bool is_kept;
 
+	ag_history_begin(&result->history, booster->stop.metric);
 	for (booster->round = 1; booster->round <= booster->params.num_boost_round; booster->round++)
 	{
 		if (booster->round > 1 && ag_out_of_time(booster->ctx))
@@ -557,7 +559,7 @@ boost(AgBooster *booster, AgBoostResult *result)
 		if (!is_kept)
 			break;
 		result->rounds_run = booster->round;
-		AG_TRY(take_round(booster));
+		AG_TRY(take_round(booster, &result->history));
 		result->stopped_by_patience = ag_early_stop_done(&booster->stop, booster->round);
 		if (result->stopped_by_patience || booster->is_stopped_by_time || is_exhausted(booster))
 			break;

@@ -11,6 +11,7 @@
 #include "engine/base/context.h"
 #include "engine/data/bins.h"
 #include "engine/data/label.h"
+#include "engine/model/history.h"
 #include "engine/model/metric.h"
 #include "engine/model/param.h"
 #include "engine/model/trees.h"
@@ -108,6 +109,7 @@ typedef struct AgBoostResult
 		valid_proba; /* [n_valid][ag_train_outputs]: predictions (after the link) of the kept model; owned, ag_mem_free */
 	bool stopped_by_time;
 	bool stopped_by_patience;
+	AgHistory history; /* of the stop metric; none without validation rows */
 } AgBoostResult;
 
 /*

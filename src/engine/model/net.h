@@ -135,6 +135,7 @@ typedef struct AgNetResult
 	double best_value; /* stop metric of the kept weights, plain; NaN without validation rows */
 	bool stopped_by_time;
 	bool stopped_by_patience;
+	AgHistory history; /* of the stop metric; none without validation rows */
 } AgNetResult;
 
 /*

@@ -211,6 +211,7 @@ validate(Epochs *e, int epoch, bool *diverged)
 		ag_pool_run(e->ctx->pool, data->n_valid, AG_NET_BLOCK, validate_task, e);
 		AG_TRY(ag_check_cancel(e->ctx));
 		AG_TRY(measure(e, metric, &value));
+		ag_history_add(&e->result->history, epoch, value);
 	}
 	score = ag_metric_score(metric, value);
 	if (data->n_classes > 0 && e->has_kept && score == e->kept_score)
@@ -376,6 +377,7 @@ ag_net_train(const AgContext *ctx, const AgDense *dense, const AgDenseMatrix *ma
 
 	memset(result, 0, sizeof *result);
 	result->best_value = (double) NAN;
+	ag_history_begin(&result->history, data->stop_metric);
 	AG_GO(ag_net_trainer_init(ctx, dense, matrix, data, params, &e.trainer));
 	AG_GO(set_up(&e));
 	AG_GO(run_epochs(&e));

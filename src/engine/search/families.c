@@ -200,6 +200,7 @@ boost_store(Work *work, const AgBoostParams *params, AgBoostResult *result)
 
 	trained->rounds = result->best_round;
 	trained->rounds_run = result->rounds_run;
+	trained->history = result->history;
 	trained->ended_by = result->stopped_by_time                        ? "time"
 						: result->stopped_by_patience                  ? "patience"
 						: result->rounds_run < params->num_boost_round ? "want of splits"
@@ -457,6 +458,7 @@ net_train(Work *work)
 					   &result));
 	trained->rounds = result.best_epoch;
 	trained->rounds_run = result.epochs_run;
+	trained->history = result.history;
 	trained->ended_by = result.stopped_by_time       ? "time"
 						: result.stopped_by_patience ? "patience"
 													 : "epochs";

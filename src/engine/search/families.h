@@ -8,6 +8,7 @@
 #include "engine/data/pipeline.h"
 #include "engine/model/dense.h"
 #include "engine/model/gbm.h"
+#include "engine/model/history.h"
 #include "engine/search/options.h"
 
 /*
@@ -40,6 +41,7 @@ typedef struct AgTrained
 	const char *ended_by;   /* "patience", "time", ...; NULL when there is nothing to say */
 	char note[200];         /* what the user should know; else empty */
 	double fit_seconds;
+	AgHistory history; /* no points: none was made */
 } AgTrained;
 
 void ag_trained_free(const AgContext *ctx, AgTrained *trained);

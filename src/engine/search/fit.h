@@ -66,6 +66,7 @@ typedef struct AgFittedMember
 	int n_inputs; /* members whose weighted mean an ensemble or a bag is */
 	const char *const *input_names;
 	const double *input_weights;
+	const char *history_json; /* how its metric went round by round; NULL: not known */
 } AgFittedMember;
 
 /* Where results go; called in this order: predictor, features, members, parts. A failure ends the fit with it. */

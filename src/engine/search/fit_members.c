@@ -88,6 +88,12 @@ child_add(List *list, int i, int c)
 	}
 	member->fit_seconds = child->fit_seconds;
 	member->predict_seconds = model->predict_seconds / model->n_children;
+	if (child->history.n > 0)
+	{
+		member->history_json = ag_fit_history_json(list->fit, &child->history);
+		if (member->history_json == NULL)
+			return no_memory(list, 0);
+	}
 	list->members[list->n - 1].image = child->image;
 	list->members[list->n - 1].n_image = child->n_image;
 	return name_copy(list, name, &member->name);

@@ -140,6 +140,7 @@ model_keep(AgFit *fit, AgFitModel *model)
 			   fit->n_models > 0 ? "; left out" : "");
 		if (fit->n_models > 0)
 		{
+			ag_fit_failure_add(fit, model, AG_ERR_TIME, "not all of its folds were fitted in time");
 			ag_fit_model_free(fit, model);
 			return;
 		}
@@ -148,6 +149,8 @@ model_keep(AgFit *fit, AgFitModel *model)
 	{
 		ag_log(&fit->ctx, AG_LOG_NORMAL, "  %s is left out: some of its folds are missing",
 			   fit->models[0].name);
+		ag_fit_failure_add(fit, &fit->models[0], AG_ERR_TIME,
+						   "not all of its folds were fitted in time");
 		ag_fit_model_free(fit, &fit->models[0]);
 		fit->models[0] = *model;
 		return;
@@ -193,6 +196,7 @@ model_run(AgFit *fit, int m, AgError *failure)
 		return AG_OK;
 	}
 	ag_fit_model_free(fit, model);
+	ag_fit_failure_add(fit, model, status, err.message);
 	if (failure->status == AG_OK)
 		*failure = err;
 	if (status == AG_ERR_CANCELLED)
@@ -207,6 +211,20 @@ model_run(AgFit *fit, int m, AgError *failure)
 		ag_log_hint(&fit->ctx, AG_LOG_WARNING, err.hint[0] != '\0' ? err.hint : NULL,
 					"model %s was left out: %s", model->name, err.message);
 	return AG_OK;
+}
+
+/* Those from the m-th on. */
+static void
+never_begun(AgFit *fit, int m)
+{
+	fit->model_began_ns = 0;
+	for (; m < fit->options->n_models; m++)
+	{
+		AgFitModel model;
+
+		ag_fit_model_begin(fit, &fit->options->models[m], &model);
+		ag_fit_failure_add(fit, &model, AG_ERR_TIME, "no time was left to begin it");
+	}
 }
 
 AgStatus
@@ -232,6 +250,7 @@ ag_fit_models(AgFit *fit)
 		{
 			if (fit->n_models > 0)
 				ag_log(&fit->ctx, AG_LOG_NORMAL, "No time is left for %d of %d models", n - m, n);
+			never_begun(fit, m);
 			break;
 		}
 		AG_TRY(model_run(fit, m, &failure));

@@ -2,6 +2,7 @@
  * fit_plan.c - what was asked for and what was done, as JSON.
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/search/fit_state.h"
@@ -95,6 +96,41 @@ ag_fit_params_json(AgFit *fit, const AgModelConfig *config)
 
 	ag_writer_init(&out, fit->ctx.mem);
 	params_write(&out, config);
+	return ag_json_take(&out, &fit->arena);
+}
+
+static void
+points_write(AgWriter *out, bool *first, const char *key, const AgHistory *history, bool values)
+{
+	ag_json_key(out, first, key);
+	for (int i = 0; i < history->n; i++)
+	{
+		char text[32];
+
+		ag_json_raw(out, i == 0 ? "[" : ",");
+		/* to look at: a few digits are enough, and 17 would be most of a small predictor's bytes */
+		if (!values || isfinite(history->valid[i]))
+			snprintf(text, sizeof text, "%.7g", values ? history->valid[i] : history->round[i]);
+		else
+			snprintf(text, sizeof text, "null");
+		ag_json_raw(out, text);
+	}
+	ag_json_raw(out, "]");
+}
+
+char *
+ag_fit_history_json(AgFit *fit, const AgHistory *history)
+{
+	AgWriter out;
+	bool first = true;
+
+	ag_writer_init(&out, fit->ctx.mem);
+	ag_json_raw(&out, "{");
+	ag_json_key(&out, &first, "metric");
+	ag_json_string(&out, ag_metric_name(history->metric), strlen(ag_metric_name(history->metric)));
+	points_write(&out, &first, "iteration", history, false);
+	points_write(&out, &first, "val", history, true);
+	ag_json_raw(&out, "}");
 	return ag_json_take(&out, &fit->arena);
 }
 
@@ -250,6 +286,9 @@ ag_fit_plan_json(AgFit *fit)
 	for (int i = 0; i < fit->n_models; i++)
 		if (fit->has_ensemble && fit->models[i].weight > 0.0)
 			key_number(&out, &first_weight, fit->models[i].name, fit->models[i].weight);
-	ag_json_raw(&out, "}}");
+	ag_json_raw(&out, "}");
+	ag_json_key(&out, &first, "failures");
+	ag_fit_failures_write(fit, &out);
+	ag_json_raw(&out, "}");
 	return ag_json_take(&out, &fit->arena);
 }

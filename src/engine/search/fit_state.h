@@ -54,6 +54,16 @@ typedef struct AgFitModel
 	AgTrained full; /* fitted again on all rows; without an image: wasn't */
 } AgFitModel;
 
+/* A model that was asked for and isn't there. In the arena. */
+typedef struct AgFitFailure
+{
+	const char *name, *family;
+	AgStatus status;
+	const char *message;
+	double seconds; /* that it took all the same */
+	struct AgFitFailure *next;
+} AgFitFailure;
+
 /* A member as it will be stored. */
 typedef struct AgFitMember
 {
@@ -96,6 +106,7 @@ typedef struct AgFit
 	const char *phase; /* of the model in work, for progress */
 	int at_model;      /* of the options' models; n_models: past them all */
 	int64_t model_began_ns, model_deadline_ns;
+	AgFitFailure *failures, *last_failure; /* NULL: none */
 	int n_warnings;
 	const char **warnings;
 } AgFit;
@@ -144,6 +155,9 @@ AgStatus ag_fit_model(AgFit *fit, AgContext *ctx, bool last, AgFitModel *model);
 AgStatus ag_fit_train(AgFit *fit, AgContext *ctx, const AgSplit *split, const AgModelConfig *config,
 					  int max_rounds, int num_cpus, AgTrained *trained);
 void ag_fit_model_free(AgFit *fit, AgFitModel *model);
+/* fit_failures.c. The message is copied. As a JSON array, one object a model. */
+void ag_fit_failure_add(AgFit *fit, const AgFitModel *model, AgStatus status, const char *message);
+void ag_fit_failures_write(const AgFit *fit, AgWriter *out);
 /* fit_ensemble.c */
 AgStatus ag_fit_ensemble(AgFit *fit);
 /* fit_refit.c. When models have to be done so that there is time to fit them again, and fitting them again. */
@@ -155,6 +169,8 @@ AgStatus ag_fit_members(AgFit *fit, AgFitMember **members, int *n);
 AgStatus ag_fit_report(AgFit *fit);
 /* The hyperparameters as JSON, in the fit's arena; NULL when out of memory. */
 char *ag_fit_params_json(AgFit *fit, const AgModelConfig *config);
+/* Likewise a training's history. */
+char *ag_fit_history_json(AgFit *fit, const AgHistory *history);
 /* fit_plan.c: the executed plan as JSON, likewise. */
 char *ag_fit_plan_json(AgFit *fit);
 /* The model with the best score, and its plain metric value. */

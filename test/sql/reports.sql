@@ -1,0 +1,48 @@
+-- what a fit went without, and how its models learnt
+SET client_min_messages = warning;
+CREATE TABLE rp AS SELECT i AS id, i % 50 AS x, (i * 7) % 31 AS z, (i % 50) * 2.0 + (i * 7) % 31 AS y,
+    CASE WHEN i % 50 + i % 9 > 25 THEN 'hi' ELSE 'lo' END AS c FROM generate_series(1, 600) i;
+
+-- a model that can't be fitted is left out with its reason, and the others are there
+SELECT ag_fit('rp', 'y', '{"name": "rp_some", "verbosity": 0, "hyperparameters": {"GBM": [{"num_boost_round": 20}, {"ag_args_fit": {"max_time_limit": 1e-9}}],
+    "NN_TORCH": {"ag_args_fit": {"max_time_limit": 1e-9}}}}');
+SELECT model, family, reason, message, seconds >= 0 AS timed FROM ag_model_failures('rp_some');
+SELECT model FROM ag_leaderboard('rp_some') ORDER BY model COLLATE "C";
+SELECT value FROM ag_fit_summary('rp_some') WHERE item = 'models left out';
+-- of a fit where all went well there is nothing to say
+SELECT ag_fit('rp', 'c', '{"name": "rp_all", "verbosity": 0, "num_bag_folds": 3, "eval_metric": "log_loss",
+    "hyperparameters": {"GBM": {"num_boost_round": 300}, "NN_TORCH": {"num_epochs": 4}, "LR": {}}}');
+SELECT count(*) AS failures FROM ag_model_failures('rp_all');
+SELECT count(*) AS summary FROM ag_fit_summary('rp_all') WHERE item = 'models left out';
+
+-- curves: every fold of what grows in rounds, ascending, thinned to a hundred points or so
+SELECT model, count(DISTINCT fold) AS folds, min(fold) AS first_fold, min(metric) AS metric, min(iteration) AS first, bool_and(val > 0) AS losses,
+    max(n) <= 128 AS thinned FROM (SELECT *, count(*) OVER (PARTITION BY model, fold) AS n FROM ag_learning_curves('rp_all')) s GROUP BY model ORDER BY model;
+SELECT bool_and(iteration > before) AS ascending FROM (SELECT iteration, lag(iteration) OVER (PARTITION BY model, fold ORDER BY ordinality) AS before
+    FROM ag_learning_curves('rp_all') WITH ORDINALITY) s;
+SELECT model, fold, metric, count(*) FROM ag_learning_curves('rp_some') GROUP BY 1, 2, 3;
+-- the best of the curve is the model's score, where no point was dropped
+SELECT abs(-l.score_val - c.best) < 1e-4 AS as_on_the_leaderboard
+FROM ag_leaderboard('rp_some') l, (SELECT min(val) AS best FROM ag_learning_curves('rp_some')) c WHERE l.model = 'GBM';
+SELECT DISTINCT model, fold FROM ag_learning_curves('rp_all/GBM_BAG_L1') ORDER BY fold;
+SELECT DISTINCT model, fold FROM ag_learning_curves('rp_all@1/GBM_BAG_L1/S1F2');
+SELECT count(*) FROM ag_learning_curves('rp_all/LR_BAG_L1');
+SELECT count(*) FROM ag_learning_curves('nobody');
+
+-- who may only predict sees how the models learnt, but not what the options asked for
+CREATE ROLE rp_reader;
+SELECT ag_grant('rp_some', 'rp_reader');
+SET ROLE rp_reader;
+SELECT count(*) AS failures FROM ag_model_failures('rp_some');
+SELECT count(*) > 0 AS curves FROM ag_learning_curves('rp_some');
+SELECT count(*) FROM ag_learning_curves('rp_all');
+RESET ROLE;
+
+-- damaged rows are an error, no crash
+UPDATE ag_member SET history = '[1]' WHERE name = 'GBM';
+SELECT count(*) FROM ag_learning_curves('rp_some');
+UPDATE ag_member SET history = '{"metric": "x", "iteration": [1, "a", -5, 1e30, 2], "val": [0.5]}' WHERE name = 'GBM';
+SELECT * FROM ag_learning_curves('rp_some');
+SELECT ag_drop('rp_some'), ag_drop('rp_all');
+DROP ROLE rp_reader;
+DROP TABLE rp;
