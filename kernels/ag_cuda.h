@@ -56,6 +56,8 @@ typedef struct AgCudaTable
 	uint32_t abi;
 	/* "sm_80 sm_90 compute_90": the architectures this module carries code for. Static text. */
 	const char *architectures;
+	/* "GBM XGB": the model families that this module trains, as hyperparameters name them. Static text. */
+	const char *families;
 	/*
 	 * Looks at every device, runs a tiny kernel on each, lets go of all of them again. Never fails: what is wrong is in
 	 * *found. Takes up to about a second a device. Main thread only.

@@ -13,6 +13,7 @@ ag_cuda_init(uint32_t abi, AgCudaTable *table)
 		return false;
 	table->abi = AG_CUDA_ABI;
 	table->architectures = AGK_ARCHITECTURES;
+	table->families = "";
 	table->probe = agk_probe;
 	table->ops = nullptr;
 	return true;

@@ -7,9 +7,6 @@
  */
 #include "postgres.h"
 
-#include <dirent.h>
-#include <math.h>
-
 #include "storage/lock.h"
 
 #include "pg/lease.h"
@@ -90,40 +87,54 @@ give_back_to(AgLease *lease, int n)
 	}
 }
 
-int
-ag_lease_gpus(const AgSupervisorOrders *orders)
+/* All shares of a chunk on one GPU, or none. */
+static bool
+take_chunk(AgLease *lease, int device, int chunk)
 {
-	DIR *dir = opendir("/proc/driver/nvidia/gpus");
-	struct dirent *entry;
-	int n = 0;
+	int before = lease->n_taken;
 
-	if (dir == NULL)
-		return 0;
-	while ((entry = readdir(dir)) != NULL)
-		if (entry->d_name[0] != '.')
-			n++;
-	closedir(dir);
-	return orders->num_gpus >= 0 ? Min(n, orders->num_gpus) : n;
+	if (take_units(lease, LEASE_GPU + (uint32) device, AG_GPU_SHARES, chunk) == chunk)
+		return true;
+	give_back_to(lease, before);
+	return false;
 }
 
-/* Whole GPUs are taken whole; a fraction must be free on one GPU. */
-static bool
-take_gpus(AgLease *lease, const AgSupervisorOrders *orders, double wanted)
+/*
+ * Whole chunks, as many as a GPU has room for, then the next GPU; at last the rest of what is wanted. All fits begin with the same
+ * GPU, so that small ones share it and leave whole ones to others.
+ */
+static int
+take_gpus(AgLease *lease, const AgLeaseWant *want)
 {
-	int n_gpus = ag_lease_gpus(orders);
-	int units = (int) ceil(Min(wanted, n_gpus) * AG_LEASE_GPU_UNITS - 1e-6);
+	int got = 0;
 
-	for (int gpu = 0; gpu < n_gpus && units > 0; gpu++)
-	{
-		int before = lease->n_taken;
-		int part = Min(units, AG_LEASE_GPU_UNITS);
+	for (int pass = 0; pass < 2; pass++)
+		for (int i = 0; i < want->n_devices; i++)
+		{
+			int *shares = &lease->gpu_shares[want->devices[i]];
+			int rest = want->gpu.most % want->gpu.chunk;
+			int chunk = pass == 0 ? want->gpu.chunk : rest;
 
-		if (take_units(lease, LEASE_GPU + (uint32) gpu, AG_LEASE_GPU_UNITS, part) == part)
-			units -= part;
-		else
-			give_back_to(lease, before);
-	}
-	return units <= 0;
+			if (pass > 0 && got != want->gpu.most - rest)
+				return got;
+			while (chunk > 0 && want->gpu.most - got >= chunk && *shares + chunk <= AG_GPU_SHARES &&
+				   take_chunk(lease, want->devices[i], chunk))
+			{
+				*shares += chunk;
+				got += chunk;
+			}
+		}
+	return got;
+}
+
+/* False: they have to be waited for. */
+static bool
+settle_gpus(AgLease *lease, const AgLeaseWant *want)
+{
+	memset(lease->gpu_shares, 0, sizeof lease->gpu_shares);
+	if (want->gpu.chunk < 1)
+		return true;
+	return take_gpus(lease, want) >= want->gpu.least || !want->gpu_waits;
 }
 
 static const char *
@@ -138,7 +149,7 @@ take_all(AgLease *lease, const AgSupervisorOrders *orders, const AgLeaseWant *wa
 		return "a training slot (ag_pg.max_fits)";
 	if (take_units(lease, LEASE_MEMORY, AG_LEASE_MEMORY_UNITS, units) < units)
 		return "memory (ag_pg.memory_limit)";
-	if (want->num_gpus > 0 && !take_gpus(lease, orders, want->num_gpus))
+	if (!settle_gpus(lease, want))
 		return "a GPU (ag_pg.num_gpus)";
 	lease->num_cpus = take_units(lease, LEASE_CPU, orders->num_cpus, cpus);
 	if (lease->num_cpus < 1)

@@ -10,17 +10,20 @@
 
 #include "postgres.h"
 
+#include "engine/search/fit.h"
 #include "pg/supervisor.h"
 
 #define AG_LEASE_MEMORY_UNITS 64
-#define AG_LEASE_GPU_UNITS                                                                         \
-	60 /* of each GPU: halves, thirds, quarters, fifths and sixths are whole */
 
 typedef struct AgLeaseWant
 {
 	int64 memory_bytes;
-	int num_cpus;    /* at most; 0: all there are. At least one is taken */
-	double num_gpus; /* in GPUs; 0: none */
+	int num_cpus;  /* at most; 0: all there are. At least one is taken */
+	AgGpuNeed gpu; /* in shares; chunk 0: none */
+	bool
+		gpu_waits; /* the lease waits for gpu.least; else it does with what is free, and be it none */
+	int n_devices; /* where, most wanted first */
+	int devices[AG_MAX_GPUS];
 } AgLeaseWant;
 
 typedef struct AgLease
@@ -28,6 +31,7 @@ typedef struct AgLease
 	bool held;
 	int num_cpus;
 	int64 memory_bytes;
+	int gpu_shares[AG_MAX_GPUS]; /* of each GPU, by its number */
 	int n_taken, taken_size;
 	struct AgLeaseUnit *taken; /* palloc'd */
 } AgLease;
@@ -40,8 +44,5 @@ extern bool ag_lease_try(AgLease *lease, const AgSupervisorOrders *orders, const
 						 const char **lacking);
 
 extern void ag_lease_release(AgLease *lease);
-
-/* GPUs to share out: the setting, at most those the driver lists. */
-extern int ag_lease_gpus(const AgSupervisorOrders *orders);
 
 #endif

@@ -53,7 +53,7 @@ ag_line_write_orders(const AgLine *line, AgSupervisorOrders *orders)
 	orders->memory_limit_bytes = line->params.memory_limit_bytes;
 	orders->memory_total_bytes = ag_settings_memory_bytes();
 	orders->num_cpus = ag_settings_cpus();
-	orders->num_gpus = ag_setting_num_gpus;
+	orders->gpu_memory_fraction = ag_setting_gpu_memory_fraction;
 	orders->max_fits = ag_setting_max_fits;
 }
 

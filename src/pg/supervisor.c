@@ -49,6 +49,14 @@ grant(AgSupervisor *s)
 	msg.time_left = s->orders.deadline_ns == INT64_MAX
 						? INFINITY
 						: (double) (s->orders.deadline_ns - ag_clock_ns()) / 1e9;
+	msg.gpu_memory_fraction = s->orders.gpu_memory_fraction;
+	msg.n_gpus = 0;
+	for (int device = 0; device < AG_MAX_GPUS; device++)
+		if (s->lease.gpu_shares[device] > 0)
+		{
+			msg.gpus[msg.n_gpus].device = device;
+			msg.gpus[msg.n_gpus++].shares = s->lease.gpu_shares[device];
+		}
 	ag_mem_init(&mem, INT64_MAX);
 	ag_writer_init(&payload, &mem);
 	ag_msg_grant_write(&payload, &msg);
@@ -88,8 +96,12 @@ give_up_waiting(AgSupervisor *s, int64 now)
 					   s->orders.time_limit, waited_s, waited_for)
 			: psprintf("too little of the time limit of %g s was left after waiting %.1f s for %s",
 					   s->orders.time_limit, waited_s, waited_for),
-		"Give fits that run at the same time fewer CPUs each (option \"num_cpus\"), run fewer at a "
-		"time (ag_pg.max_fits), or raise \"time_limit\".");
+		strstr(waited_for, "GPU") != NULL ? "Ask for a part of a GPU (option \"num_gpus\"), set "
+											"ag_pg.gpu_fallback to \"warn\" to "
+											"fit on the CPU then, or raise \"time_limit\"."
+										  : "Give fits that run at the same time fewer CPUs each "
+											"(option \"num_cpus\"), run fewer at a "
+											"time (ag_pg.max_fits), or raise \"time_limit\".");
 	ag_relay_drop_child(s); /* with its end goes the lease */
 }
 
@@ -177,7 +189,10 @@ read_need(AgSupervisor *s, AgArena *arena)
 	}
 	s->want.memory_bytes = Max(need.memory_bytes, 0);
 	s->want.num_cpus = Max(need.num_cpus, 0);
-	s->want.num_gpus = need.num_gpus > 0 ? need.num_gpus : 0;
+	s->want.gpu = need.gpu;
+	s->want.gpu_waits = need.gpu_waits;
+	s->want.n_devices = need.n_devices;
+	memcpy(s->want.devices, need.devices, sizeof need.devices);
 	s->wants = true;
 	s->asked_ns = ag_clock_ns();
 	s->next_try_ns = 0;

@@ -38,7 +38,7 @@ typedef struct AgSupervisorOrders
 	int64 memory_limit_bytes; /* of this fit */
 	int64 memory_total_bytes; /* of all fits: ag_pg.memory_limit */
 	int num_cpus;             /* of all fits */
-	int num_gpus;             /* of all fits; -1: all there are */
+	double gpu_memory_fraction;
 	int max_fits;
 } AgSupervisorOrders;
 

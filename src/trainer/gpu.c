@@ -67,14 +67,45 @@ ag_gpu_module_open(AgCudaTable *table, char *path, size_t path_size, char *why, 
 }
 
 static void
+take_device(const AgCudaDevice *from, AgGpuFound *to)
+{
+	to->device = from->index;
+	to->total_bytes = from->total_bytes;
+	to->free_bytes = from->free_bytes;
+	snprintf(to->name, sizeof to->name, "%.63s", from->name);
+}
+
+/* The families that the module names, as bits; unknown words are of another release. */
+static uint32_t
+families_of(const AgCudaTable *table)
+{
+	uint32_t bits = 0;
+
+	for (const char *word = table->families; word != NULL && *word != '\0';)
+	{
+		size_t n = strcspn(word, " ");
+
+		for (int f = 0; f < AG_FAMILY_LAST; f++)
+			if (strlen(ag_family((AgFamilyId) f)->key) == n &&
+				strncmp(ag_family((AgFamilyId) f)->key, word, n) == 0)
+				bits |= UINT32_C(1) << f;
+		word += n + strspn(word + n, " ");
+	}
+	return bits;
+}
+
+static void
 probe_with(const AgCudaTable *table, AgGpuState *state)
 {
 	AgCudaProbe found;
 
 	memset(&found, 0, sizeof found);
 	table->probe(&found);
-	state->n_usable = found.n_usable;
-	if (found.n_usable == 0)
+	for (int i = 0; i < found.n_devices && i < AG_CUDA_MAX_DEVICES; i++)
+		if (found.devices[i].usable)
+			take_device(&found.devices[i], &state->gpus[state->n_usable++]);
+	state->families = families_of(table);
+	if (state->n_usable == 0)
 	{
 		found.reason[sizeof found.reason - 1] = '\0';
 		found.cure[sizeof found.cure - 1] = '\0';

@@ -32,6 +32,8 @@
 
 /* Before the job names its budget: enough for any JOB frame. */
 #define HELLO_BUDGET_BYTES (INT64_C(512) << 20)
+/* To plan with, where all CPUs that there are are asked for. */
+#define MANY_CPUS 16
 
 typedef struct Session
 {
@@ -137,11 +139,13 @@ begin_job(Session *s)
 	s->fit.time_zone = s->job.time_zone;
 	s->fit.raw_text = s->job.raw_text;
 	s->fit.started_ns = ag_clock_ns() - (int64_t) (fmin(fmax(gone, 0.0), 1e9) * 1e9);
-	s->fit.gpu_required = strcmp(s->job.gpu_fallback, "error") == 0;
+	/* what isn't on this machine won't come by waiting */
+	s->fit.gpu_required = strcmp(s->job.gpu_fallback, "warn") != 0;
+	s->fit.gpu_limit = s->job.num_gpus;
 	s->ctx.deadline_ns = moment_in(s->job.time_left);
 	s->host.verbosity = s->options->verbosity;
 	s->host.started_ns = s->fit.started_ns;
-	if (ag_fit_asks_gpu(s->options))
+	if (ag_fit_asks_gpu(s->options) && s->job.num_gpus != 0)
 		ag_gpu_probe(
 			&s->fit.gpu); /* before the limit: the driver maps what it likes, and gives it back */
 	ag_confine_memory(s->job.memory_limit_bytes, 1);
@@ -220,6 +224,45 @@ cpus_wanted(const AgFitOptions *options)
 	return most;
 }
 
+static void
+need_gpus(Session *s, AgMsgNeed *need)
+{
+	const AgGpuState *gpu = &s->fit.gpu;
+	int limit = s->fit.gpu_limit;
+
+	ag_fit_need_gpu(&s->fit, s->table->n_rows, need->num_cpus > 0 ? need->num_cpus : MANY_CPUS);
+	need->gpu = s->fit.gpu_need;
+	need->gpu_waits = strcmp(s->job.gpu_fallback, "wait") == 0;
+	need->n_devices = 0;
+	for (int i = 0; i < gpu->n_usable && (limit < 0 || i < limit); i++)
+		need->devices[need->n_devices++] = gpu->gpus[i].device;
+}
+
+/* A part of the memory that goes with the shares, less what others that are no fits hold. */
+static void
+take_gpus(Session *s, const AgMsgGrant *grant)
+{
+	const AgGpuState *gpu = &s->fit.gpu;
+
+	for (int i = 0; i < grant->n_gpus; i++)
+		for (int g = 0; g < gpu->n_usable; g++)
+		{
+			const AgGpuFound *found = &gpu->gpus[g];
+			AgGpuGrant *ours = &s->fit.gpus[s->fit.n_gpus];
+			double part = grant->gpu_memory_fraction * grant->gpus[i].shares / AG_GPU_SHARES;
+
+			if (found->device != grant->gpus[i].device)
+				continue;
+			s->fit.n_gpus++;
+			ours->device = found->device;
+			ours->shares = grant->gpus[i].shares;
+			ours->memory_bytes = (int64_t) ((double) found->total_bytes * part);
+			if (found->free_bytes >= 0 && found->free_bytes < ours->memory_bytes)
+				ours->memory_bytes = found->free_bytes;
+			memcpy(ours->name, found->name, sizeof ours->name);
+		}
+}
+
 /* NEED, and the wait for the GRANT. The buffer of the blocks goes first: it would only take from the grant. */
 static AgStatus
 get_resources(Session *s)
@@ -233,11 +276,11 @@ get_resources(Session *s)
 	ag_mem_free(&s->mem, s->payload);
 	s->payload = NULL;
 	s->room = 0;
-	need.memory_bytes = ag_fit_memory(s->table, s->options, n_cpus > 0 ? n_cpus : 16);
+	need.memory_bytes = ag_fit_memory(s->table, s->options, n_cpus > 0 ? n_cpus : MANY_CPUS);
 	if (need.memory_bytes > s->job.memory_limit_bytes)
 		need.memory_bytes = s->job.memory_limit_bytes; /* the budget decides, not the estimate */
 	need.num_cpus = n_cpus;
-	need.num_gpus = 0.0;
+	need_gpus(s, &need);
 	ag_writer_init(&out, &s->mem);
 	ag_msg_need_write(&out, &need);
 	AG_TRY(ag_host_send(&s->host, AG_FRAME_NEED, &out));
@@ -249,6 +292,7 @@ get_resources(Session *s)
 	ag_confine_memory(grant.memory_bytes, grant.num_cpus);
 	s->ctx.deadline_ns = moment_in(grant.time_left);
 	s->fit.num_cpus = grant.num_cpus;
+	take_gpus(s, &grant);
 	AG_TRY(ag_pool_create(&s->mem, grant.num_cpus, &s->pool, &s->err));
 	s->ctx.pool = s->pool;
 	ag_log(&s->ctx, AG_LOG_RESOURCES, "Granted: %d CPUs, %.1f MB of memory", grant.num_cpus,

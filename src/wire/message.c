@@ -38,20 +38,57 @@ ag_msg_need_write(AgWriter *out, const AgMsgNeed *msg)
 {
 	ag_write_i64(out, msg->memory_bytes);
 	ag_write_i32(out, msg->num_cpus);
-	ag_write_f64(out, msg->num_gpus);
+	ag_write_i32(out, msg->gpu.chunk);
+	ag_write_i32(out, msg->gpu.least);
+	ag_write_i32(out, msg->gpu.most);
+	ag_write_u8(out, msg->gpu_waits);
+	ag_write_u32(out, (uint32_t) msg->n_devices);
+	for (int i = 0; i < msg->n_devices; i++)
+		ag_write_i32(out, msg->devices[i]);
+}
+
+/* Shares of a need make sense together, and no device is twice in a list. */
+static bool
+gpu_need_valid(const AgGpuNeed *need)
+{
+	return need->chunk >= 0 && need->chunk <= AG_GPU_SHARES && need->least >= 0 &&
+		   need->least <= need->most && need->most <= AG_MAX_GPUS * AG_GPU_SHARES &&
+		   need->chunk <= need->most;
+}
+
+static bool
+device_valid(int device, const int *before, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (before[i] == device)
+			return false;
+	return device >= 0 && device < AG_MAX_GPUS;
 }
 
 AgStatus
 ag_msg_need_read(AgArena *arena, const void *payload, size_t n, AgMsgNeed *msg, AgError *err)
 {
 	AgDecoder d;
+	uint32_t n_devices;
 
 	ag_decode_begin(&d, "NEED", payload, n, arena, err);
 	msg->memory_bytes = ag_read_i64(&d.in);
 	msg->num_cpus = ag_read_i32(&d.in);
-	msg->num_gpus = ag_decode_number(&d);
-	if (msg->memory_bytes < 0 || msg->num_cpus < 0 || msg->num_gpus < 0 || isinf(msg->num_gpus))
+	msg->gpu.chunk = ag_read_i32(&d.in);
+	msg->gpu.least = ag_read_i32(&d.in);
+	msg->gpu.most = ag_read_i32(&d.in);
+	msg->gpu_waits = ag_decode_bool(&d);
+	n_devices = ag_read_count(&d.in, 4);
+	msg->n_devices = 0;
+	if (msg->memory_bytes < 0 || msg->num_cpus < 0 || !gpu_need_valid(&msg->gpu) ||
+		n_devices > AG_MAX_GPUS)
 		ag_decode_reject(&d);
+	for (; !d.in.failed && msg->n_devices < (int) n_devices; msg->n_devices++)
+	{
+		msg->devices[msg->n_devices] = ag_read_i32(&d.in);
+		if (!device_valid(msg->devices[msg->n_devices], msg->devices, msg->n_devices))
+			ag_decode_reject(&d);
+	}
 	return ag_decode_end(&d);
 }
 
@@ -61,19 +98,42 @@ ag_msg_grant_write(AgWriter *out, const AgMsgGrant *msg)
 	ag_write_i64(out, msg->memory_bytes);
 	ag_write_i32(out, msg->num_cpus);
 	ag_write_f64(out, msg->time_left);
+	ag_write_f64(out, msg->gpu_memory_fraction);
+	ag_write_u32(out, (uint32_t) msg->n_gpus);
+	for (int i = 0; i < msg->n_gpus; i++)
+	{
+		ag_write_i32(out, msg->gpus[i].device);
+		ag_write_i32(out, msg->gpus[i].shares);
+	}
 }
 
 AgStatus
 ag_msg_grant_read(AgArena *arena, const void *payload, size_t n, AgMsgGrant *msg, AgError *err)
 {
 	AgDecoder d;
+	uint32_t n_gpus;
+	int devices[AG_MAX_GPUS];
 
 	ag_decode_begin(&d, "GRANT", payload, n, arena, err);
 	msg->memory_bytes = ag_read_i64(&d.in);
 	msg->num_cpus = ag_read_i32(&d.in);
 	msg->time_left = ag_decode_number(&d);
-	if (msg->memory_bytes < 0 || msg->num_cpus < 1)
+	msg->gpu_memory_fraction = ag_decode_number(&d);
+	n_gpus = ag_read_count(&d.in, 8);
+	msg->n_gpus = 0;
+	if (msg->memory_bytes < 0 || msg->num_cpus < 1 || n_gpus > AG_MAX_GPUS ||
+		!(msg->gpu_memory_fraction >= 0.0 && msg->gpu_memory_fraction <= 1.0))
 		ag_decode_reject(&d);
+	for (; !d.in.failed && msg->n_gpus < (int) n_gpus; msg->n_gpus++)
+	{
+		int i = msg->n_gpus;
+
+		devices[i] = msg->gpus[i].device = ag_read_i32(&d.in);
+		msg->gpus[i].shares = ag_read_i32(&d.in);
+		if (!device_valid(devices[i], devices, i) || msg->gpus[i].shares < 1 ||
+			msg->gpus[i].shares > AG_GPU_SHARES)
+			ag_decode_reject(&d);
+	}
 	return ag_decode_end(&d);
 }
 

@@ -33,20 +33,30 @@ typedef struct AgMsgJob
 	double time_limit;          /* as promised, for the story */
 	int64_t memory_limit_bytes; /* hard budget while rows are read */
 	const char *gpu_fallback;   /* "warn", "error", "wait" */
+	int num_gpus;               /* that all fits may use; -1: all there are */
 } AgMsgJob;
 
 typedef struct AgMsgNeed
 {
 	int64_t memory_bytes;
-	int num_cpus;    /* wanted; 0: all there are */
-	double num_gpus; /* in shares; 0: none */
+	int num_cpus;   /* wanted; 0: all there are */
+	AgGpuNeed gpu;  /* chunk 0: none */
+	bool gpu_waits; /* nothing is granted before the least is free; else what there is, at once */
+	int n_devices;  /* GPUs that will do, most wanted first */
+	int devices[AG_MAX_GPUS];
 } AgMsgNeed;
 
 typedef struct AgMsgGrant
 {
 	int64_t memory_bytes;
 	int num_cpus;
-	double time_left; /* seconds, after waiting */
+	double time_left;           /* seconds, after waiting */
+	double gpu_memory_fraction; /* of a GPU that all fits together may take */
+	int n_gpus;
+	struct
+	{
+		int device, shares;
+	} gpus[AG_MAX_GPUS];
 } AgMsgGrant;
 
 typedef struct AgMsgLog

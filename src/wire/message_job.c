@@ -35,6 +35,7 @@ ag_msg_job_write(AgWriter *out, const AgMsgJob *msg)
 	ag_write_f64(out, msg->time_limit);
 	ag_write_i64(out, msg->memory_limit_bytes);
 	ag_write_str(out, msg->gpu_fallback);
+	ag_write_i32(out, msg->num_gpus);
 }
 
 static void
@@ -113,8 +114,9 @@ ag_msg_job_read(AgArena *arena, const void *payload, size_t n, AgMsgJob *msg, Ag
 	msg->time_limit = ag_decode_number(&d);
 	msg->memory_limit_bytes = ag_read_i64(&d.in);
 	msg->gpu_fallback = ag_decode_text(&d);
+	msg->num_gpus = ag_read_i32(&d.in);
 	if (msg->label_column < 0 || msg->label_column >= msg->schema.n_columns ||
-		msg->memory_limit_bytes <= 0)
+		msg->memory_limit_bytes <= 0 || msg->num_gpus < -1)
 		ag_decode_reject(&d);
 	else if (msg->schema.columns[msg->label_column].role != AG_ROLE_LABEL)
 		ag_decode_reject(&d);

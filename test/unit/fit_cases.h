@@ -218,6 +218,7 @@ run(const Setting *s, Result *r, AgError *err)
 	job.time_zone = "UTC";
 	job.num_cpus = ag_pool_size(pool);
 	job.started_ns = ag_clock_ns();
+	job.gpu_limit = -1;
 	snprintf(job.gpu.reason, sizeof job.gpu.reason, "no driver");
 	snprintf(job.gpu.cure, sizeof job.gpu.cure, "Install one.");
 	AG_GO(table_make(&ctx, s, &table));

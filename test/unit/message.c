@@ -94,6 +94,47 @@ torture(AgMem *mem, const AgWriter *out, ReadFn read)
 	}
 }
 
+/* Needs and grants of GPUs that make no sense. */
+static void
+wrong_shares(AgMem *mem, AgArena *arena)
+{
+	static const AgMsgNeed needs[] = {
+		{1, 1, {61, 61, 61}, false, 1, {0}},  /* a training on more than a GPU */
+		{1, 1, {60, 90, 60}, false, 1, {0}},  /* at least more than at most */
+		{1, 1, {60, 0, 30}, false, 1, {0}},   /* less than a training at most */
+		{1, 1, {-1, 0, 30}, false, 1, {0}},   /* less than nothing */
+		{1, 1, {60, 0, 3900}, false, 1, {0}}, /* more than 64 GPUs */
+		{1, 1, {60, 0, 60}, false, 2, {1, 1}}, {1, 1, {60, 0, 60}, false, 1, {64}},
+		{1, 1, {60, 0, 60}, false, 1, {-1}},
+	};
+	static const AgMsgGrant grants[] = {
+		{1, 1, 1.0, 0.9, 1, {{0, 0}}},           {1, 1, 1.0, 0.9, 1, {{0, 61}}},
+		{1, 1, 1.0, 0.9, 2, {{2, 60}, {2, 60}}}, {1, 1, 1.0, 0.9, 1, {{64, 60}}},
+		{1, 1, 1.0, 1.1, 1, {{0, 60}}},          {1, 1, 1.0, -0.1, 0, {{0, 0}}},
+	};
+	AgMsgNeed need;
+	AgMsgGrant grant;
+	AgWriter out;
+	AgError err;
+
+	ag_writer_init(&out, mem);
+	for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
+	{
+		ag_error_init(&err);
+		out.size = 0;
+		ag_msg_need_write(&out, &needs[i]);
+		AG_CHECK_EQ(ag_msg_need_read(arena, out.data, out.size, &need, &err), AG_ERR_PROTOCOL);
+	}
+	for (size_t i = 0; i < sizeof grants / sizeof grants[0]; i++)
+	{
+		ag_error_init(&err);
+		out.size = 0;
+		ag_msg_grant_write(&out, &grants[i]);
+		AG_CHECK_EQ(ag_msg_grant_read(arena, out.data, out.size, &grant, &err), AG_ERR_PROTOCOL);
+	}
+	ag_writer_free(&out);
+}
+
 static void
 small_messages(AgMem *mem, AgArena *arena)
 {
@@ -120,25 +161,29 @@ small_messages(AgMem *mem, AgArena *arena)
 		out.size = 0;
 	}
 	{
-		AgMsgNeed a = {123456789012, 3, 0.5}, b;
+		AgMsgNeed a = {123456789012, 3, {30, 60, 90}, true, 2, {5, 1}}, b;
 
 		ag_msg_need_write(&out, &a);
 		AG_CHECK_EQ(ag_msg_need_read(arena, out.data, out.size, &b, &err), AG_OK);
 		AG_CHECK_EQ(b.memory_bytes, 123456789012);
 		AG_CHECK_EQ(b.num_cpus, 3);
-		AG_CHECK(b.num_gpus == 0.5);
+		AG_CHECK(b.gpu.chunk == 30 && b.gpu.least == 60 && b.gpu.most == 90 && b.gpu_waits);
+		AG_CHECK(b.n_devices == 2 && b.devices[0] == 5 && b.devices[1] == 1);
 		torture(mem, &out, read_need);
 		out.size = 0;
 	}
 	{
-		AgMsgGrant a = {1 << 30, 2, INFINITY}, b;
+		AgMsgGrant a = {1 << 30, 2, INFINITY, 0.9, 2, {{0, 60}, {3, 1}}}, b;
 
 		ag_msg_grant_write(&out, &a);
 		AG_CHECK_EQ(ag_msg_grant_read(arena, out.data, out.size, &b, &err), AG_OK);
 		AG_CHECK_EQ(b.num_cpus, 2);
 		AG_CHECK(isinf(b.time_left));
+		AG_CHECK(b.gpu_memory_fraction == 0.9 && b.n_gpus == 2 && b.gpus[1].device == 3 &&
+				 b.gpus[1].shares == 1);
 		torture(mem, &out, read_grant);
 		out.size = 0;
+		wrong_shares(mem, arena);
 	}
 	{
 		AgMsgLog a = {AG_LOG_RESOURCES, "Fitting GBM", NULL}, b;
@@ -232,6 +277,7 @@ job(AgMem *mem, AgArena *arena)
 	a.time_limit = 300;
 	a.memory_limit_bytes = INT64_C(1) << 40;
 	a.gpu_fallback = "warn";
+	a.num_gpus = 3;
 	ag_error_init(&err);
 	ag_writer_init(&out, mem);
 	ag_msg_job_write(&out, &a);
@@ -251,6 +297,7 @@ job(AgMem *mem, AgArena *arena)
 	AG_CHECK(b.time_left == 12.5 && b.time_limit == 300);
 	AG_CHECK_EQ(b.memory_limit_bytes, INT64_C(1) << 40);
 	AG_CHECK_STR(b.gpu_fallback, "warn");
+	AG_CHECK_EQ(b.num_gpus, 3);
 	torture(mem, &out, read_job);
 
 	out.size = 0;

@@ -376,6 +376,66 @@ table(AgMem *mem)
 	}
 }
 
+/* What a bag may have: in ag_args_ensemble, of all models or of one. */
+static void
+bag_resources(AgMem *mem)
+{
+	AgFitOptions *o;
+
+	o = accepted(mem, "/ag_args_ensemble { 1\n/ag_args_ensemble/ag_args_fit { 2\n"
+					  "/ag_args_ensemble/ag_args_fit/num_gpus 0 2\n"
+					  "/ag_args_ensemble/ag_args_fit/num_cpus 0 6\n"
+					  "/hyperparameters { 2\n/hyperparameters/GBM { 1\n"
+					  "/hyperparameters/GBM/ag_args_ensemble { 1\n"
+					  "/hyperparameters/GBM/ag_args_ensemble/ag_args_fit { 1\n"
+					  "/hyperparameters/GBM/ag_args_ensemble/ag_args_fit/num_gpus s auto\n"
+					  "/hyperparameters/LR { 1\n/hyperparameters/LR/ag_args_fit { 1\n"
+					  "/hyperparameters/LR/ag_args_fit/num_cpus 0 2");
+	AG_CHECK(o->models[0].bag.num_gpus == AG_GPUS_AUTO && o->models[0].bag.num_cpus == 6);
+	AG_CHECK(o->models[1].bag.num_gpus == 2.0 && o->models[1].asked.num_cpus == 2);
+	ag_options_free(o);
+	refused(mem,
+			"/num_gpus 0 1\n/ag_args_ensemble { 1\n/ag_args_ensemble/ag_args_fit { 1\n"
+			"/ag_args_ensemble/ag_args_fit/num_gpus 0 2",
+			AG_ERR_OPTION, "model \"GBM\" asks for 2 GPUs for its bag, but the whole fit has 1",
+			"Raise the option \"num_gpus\" (all models together), or lower \"num_gpus\" in the "
+			"\"ag_args_fit\" of \"ag_args_ensemble\" (each bag).");
+	refused(mem,
+			"/ag_args_fit { 1\n/ag_args_fit/num_gpus 0 1\n/ag_args_ensemble { 1\n"
+			"/ag_args_ensemble/ag_args_fit { 1\n/ag_args_ensemble/ag_args_fit/num_gpus 0 0.5",
+			AG_ERR_OPTION, "model \"GBM\" asks for 1 GPU for each training, but its bag has 0.5",
+			"Raise \"num_gpus\" in the \"ag_args_fit\" of \"ag_args_ensemble\" (each bag), or "
+			"lower it in \"ag_args_fit\" (each training).");
+	refused(mem,
+			"/ag_args_fit { 1\n/ag_args_fit/num_cpus 0 4\n/ag_args_ensemble { 1\n"
+			"/ag_args_ensemble/ag_args_fit { 1\n/ag_args_ensemble/ag_args_fit/num_cpus 0 2",
+			AG_ERR_OPTION, "model \"GBM\" asks for 4 CPUs for each training, but its bag has 2",
+			"Raise \"num_cpus\" in the \"ag_args_fit\" of \"ag_args_ensemble\" (each bag), or "
+			"lower it in \"ag_args_fit\" (each training).");
+	refused(mem,
+			"/num_cpus 0 2\n/ag_args_ensemble { 1\n/ag_args_ensemble/ag_args_fit { 1\n"
+			"/ag_args_ensemble/ag_args_fit/num_cpus 0 4",
+			AG_ERR_OPTION, "model \"GBM\" asks for 4 CPUs for its bag, but the whole fit has 2",
+			"Raise the option \"num_cpus\" (all models together), or lower \"num_cpus\" in the "
+			"\"ag_args_fit\" of \"ag_args_ensemble\" (each bag).");
+	refused(
+		mem,
+		"/ag_args_ensemble { 1\n/ag_args_ensemble/ag_args_fit { 1\n"
+		"/ag_args_ensemble/ag_args_fit/max_time_limit 0 4",
+		AG_ERR_UNSUPPORTED,
+		"argument \"ag_args_ensemble.ag_args_fit.max_time_limit\" is not supported yet",
+		"A bag as a whole takes \"num_gpus\" and \"num_cpus\"; what each of its trainings takes "
+		"is in \"ag_args_fit\" itself.");
+	refused(mem,
+			"/hyperparameters { 1\n/hyperparameters/GBM { 1\n"
+			"/hyperparameters/GBM/ag_args_ensemble { 1\n"
+			"/hyperparameters/GBM/ag_args_ensemble/use_orig_features b false",
+			AG_ERR_UNSUPPORTED,
+			"model argument \"hyperparameters.GBM.ag_args_ensemble.use_orig_features\" is not "
+			"supported yet",
+			"");
+}
+
 static void
 resources(AgMem *mem)
 {
@@ -390,8 +450,10 @@ resources(AgMem *mem)
 			"Raise the option \"num_cpus\" (all models together), or lower \"num_cpus\" in "
 			"\"ag_args_fit\" (each model).");
 	o = accepted(mem, "/num_gpus 0 0.5\n/num_cpus 0 3"); /* not ignored: what the models share */
-	AG_CHECK(o->models[2].asked.num_gpus == 0.5 && o->models[2].asked.num_cpus == 3);
+	AG_CHECK(o->total.num_gpus == 0.5 && o->models[2].asked.num_gpus == AG_GPUS_UNSAID &&
+			 o->models[2].asked.num_cpus == 3);
 	ag_options_free(o);
+	bag_resources(mem);
 }
 
 static void

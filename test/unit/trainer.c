@@ -289,6 +289,7 @@ send_job(AgMem *mem, Trainer *t, const Ask *ask)
 	job.time_limit = ask->time_left;
 	job.memory_limit_bytes = ask->memory;
 	job.gpu_fallback = ask->gpu_fallback;
+	job.num_gpus = -1;
 	ag_writer_init(&out, mem);
 	ag_msg_job_write(&out, &job);
 	sent = put_frame(t->fd, AG_FRAME_JOB, &out);
@@ -335,7 +336,8 @@ send_rows(AgMem *mem, Trainer *t, const Ask *ask)
 static void
 send_grant(AgMem *mem, Trainer *t, const Ask *ask)
 {
-	AgMsgGrant grant = {ask->memory, ask->n_cpus, ask->time_left};
+	AgMsgGrant grant = {
+		.memory_bytes = ask->memory, .num_cpus = ask->n_cpus, .time_left = ask->time_left};
 	AgWriter out;
 
 	ag_writer_init(&out, mem);

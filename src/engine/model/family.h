@@ -32,6 +32,7 @@ typedef struct AgFamily
 	const int *n_specs;
 	size_t params_bytes; /* of the structure that specs describe */
 	bool stops_early;    /* grows in rounds until validation rows say stop: takes "early_stop" */
+	bool on_gpu;         /* has a GPU path: the CUDA module may have code to train it */
 } AgFamily;
 
 const AgFamily *ag_family(AgFamilyId id);

@@ -9,7 +9,7 @@
 #include "engine/model/dense.h"
 #include "engine/model/gbm.h"
 #include "engine/model/history.h"
-#include "engine/search/options.h"
+#include "engine/search/resources.h"
 
 /*
  * The rows in the forms that families learn from, made when first asked for and shared by the models that want the
@@ -40,6 +40,7 @@ typedef struct AgTrained
 	int rounds, rounds_run; /* kept and run; -1 for a family without rounds */
 	const char *ended_by;   /* "patience", "time", ...; NULL when there is nothing to say */
 	char note[200];         /* what the user should know; else empty */
+	const AgGpuGrant *gpu;  /* that it was trained on; NULL: the CPU */
 	double fit_seconds;
 	AgHistory history; /* no points: none was made */
 } AgTrained;
@@ -52,6 +53,8 @@ typedef struct AgTraining
 	const AgModelConfig *config;
 	uint64_t seed;
 	int split; /* number of the split that the data's rows are of: no other rows have the same */
+	const AgGpuGrant *gpu; /* to train on; NULL: the CPU */
+	int gpu_shares;        /* of it */
 	int max_rounds; /* of a family that grows in rounds, whatever the configuration says; 0: no such limit */
 	bool last; /* nobody needs the table's columns afterwards: they may be given back */
 } AgTraining;

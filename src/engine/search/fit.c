@@ -108,58 +108,6 @@ story_progress(void *host, const char *phase, double fraction)
 	ag_progress(fit->host, fit->phase != NULL ? fit->phase : phase, fraction);
 }
 
-bool
-ag_fit_asks_gpu(const AgFitOptions *options)
-{
-	for (int i = 0; i < options->n_models; i++)
-		if (options->models[i].asked.num_gpus > 0.0)
-			return true;
-	return false;
-}
-
-AgStatus
-ag_fit_check_gpu(const AgFitJob *job, AgError *err)
-{
-	if (!job->gpu_required || !ag_fit_asks_gpu(job->options))
-		return AG_OK;
-	if (job->gpu.n_usable > 0)
-	{
-		ag_error_set(err, AG_ERR_SYSTEM, "no model family can use a GPU yet");
-		ag_error_hint(err, "Set \"num_gpus\" to 0, or ag_pg.gpu_fallback to \"warn\".");
-	}
-	else
-	{
-		ag_error_set(err, AG_ERR_SYSTEM, "no GPU can be used: %s", job->gpu.reason);
-		ag_error_hint(err, "%s", job->gpu.cure);
-	}
-	return AG_ERR_SYSTEM;
-}
-
-/* Exactly one WARNING a fit, however many models ask; and what means nothing to a family is said once. */
-static void
-devices_tell(AgFit *fit)
-{
-	bool asks_fp16 = false;
-
-	for (int i = 0; i < fit->options->n_models; i++)
-		asks_fp16 = asks_fp16 || fit->options->models[i].use_fp16;
-	if (ag_fit_asks_gpu(fit->options))
-	{
-		const AgGpuState *gpu = &fit->job->gpu;
-
-		if (gpu->n_usable > 0)
-			ag_log_hint(&fit->ctx, AG_LOG_WARNING,
-						"Set \"num_gpus\" to 0 to fit without this warning.",
-						"no model family can use a GPU yet, so the models are fitted on the CPU");
-		else
-			ag_log_hint(&fit->ctx, AG_LOG_WARNING, gpu->cure[0] != '\0' ? gpu->cure : NULL,
-						"no GPU can be used, so the models are fitted on the CPU: %s",
-						gpu->reason[0] != '\0' ? gpu->reason : "none was looked for");
-	}
-	if (asks_fp16)
-		ag_log(&fit->ctx, AG_LOG_NORMAL, "\"use_fp16\" means nothing to these model families");
-}
-
 static int
 label_column(const AgTable *table)
 {
@@ -279,8 +227,7 @@ ag_fit_run(const AgContext *ctx, const AgFitJob *job, AgTable *table, const AgFi
 	ag_arena_init(&fit.arena, ctx->mem);
 	deadline_set(&fit);
 
-	AG_GO(ag_fit_check_gpu(job, ctx->error));
-	devices_tell(&fit);
+	AG_GO(ag_fit_tell_devices(&fit));
 	AG_GO(prepare_label(&fit));
 	AG_GO(ag_fit_read_roles(&fit));
 	AG_GO(prepare_features(&fit));

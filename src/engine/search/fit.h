@@ -7,14 +7,7 @@
 #include "engine/base/context.h"
 #include "engine/data/table.h"
 #include "engine/search/options.h"
-
-/* A GPU that was asked for: what the host found out (the trainer loads the CUDA module and probes). */
-typedef struct AgGpuState
-{
-	int n_usable;     /* GPUs that can train here */
-	char reason[512]; /* why none, root cause first; empty when n_usable > 0 */
-	char cure[512];   /* what to do about it */
-} AgGpuState;
+#include "engine/search/resources.h"
 
 /* What stays when the fit is done; the sink copies what it needs. All texts UTF-8. */
 typedef struct AgFittedPredictor
@@ -89,17 +82,21 @@ typedef struct AgFitJob
 	int num_cpus;       /* granted */
 	int64_t started_ns; /* ag_clock_ns() when the whole call began */
 	AgGpuState gpu;     /* looked at only when a GPU was asked for */
+	int gpu_limit;      /* GPUs that fits may use; -1: all there are */
 	bool gpu_required;  /* a GPU asked for and not to be had is an error, not a WARNING */
+	AgGpuNeed gpu_need; /* what the host leased for */
+	int n_gpus;         /* granted */
+	AgGpuGrant gpus[AG_MAX_GPUS];
 } AgFitJob;
 
-/* Does any model ask for a GPU? Only then is AgFitJob.gpu looked at. */
-bool ag_fit_asks_gpu(const AgFitOptions *options);
-
 /*
- * AG_ERR_SYSTEM, with reason and cure, when a GPU was asked for, is required and can't be used. ag_fit_run checks it first; the
- * host may sooner, before rows are read.
+ * AG_ERR_SYSTEM, with reason and cure, when a GPU was asked for, is required and can't be used on this machine: for the host,
+ * before rows are read.
  */
 AgStatus ag_fit_check_gpu(const AgFitJob *job, AgError *err);
+
+/* What GPUs to lease for the rows that were read: gpu_need of the job. */
+void ag_fit_need_gpu(AgFitJob *job, int64_t n_rows, int n_cpus);
 
 /*
  * Memory that fitting the finished-reading table will take in all (the table included), an upper estimate in bytes: what the

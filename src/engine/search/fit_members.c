@@ -60,9 +60,23 @@ model_member(List *list, int i, AgFittedMember *member)
 	member->fit_order = i + 1;
 	member->family = model->config->family->key;
 	member->stack_level = 1;
-	member->num_cpus = model->num_cpus;
+	member->num_cpus = model->plan.cpus_per_job;
 	member->params_json = ag_fit_params_json(list->fit, model->config);
 	return member->params_json == NULL ? no_memory(list, 0) : AG_OK;
+}
+
+/* Where one training ran. */
+static AgStatus
+device_set(const List *list, const AgTrained *trained, AgFittedMember *member,
+		   const AgFitModel *model)
+{
+	char device[AG_DEVICES_TEXT];
+
+	if (trained->gpu == NULL)
+		return AG_OK;
+	ag_trained_devices(trained, 1, device, sizeof device);
+	member->num_gpus = (double) model->plan.gpu_shares / AG_GPU_SHARES;
+	return name_copy(list, device, &member->device);
 }
 
 /* A trained model: the only one of its configuration, or a bag's child. */
@@ -86,6 +100,7 @@ child_add(List *list, int i, int c)
 		snprintf(name, sizeof name, "%s", model->name);
 		member->score_val = ag_metric_score(list->fit->metric, model->value);
 	}
+	AG_TRY(device_set(list, child, member, model));
 	member->fit_seconds = child->fit_seconds;
 	member->predict_seconds = model->predict_seconds / model->n_children;
 	if (child->history.n > 0)
@@ -106,11 +121,16 @@ bag_add(List *list, int i, bool has_children)
 	const AgFitModel *model = &list->fit->models[i];
 	int n = has_children ? model->n_children : 0;
 	AgFittedMember *member = member_add(list);
+	char devices[AG_DEVICES_TEXT];
 	const char **names;
 	double *weights;
 
 	AG_TRY(model_member(list, i, member));
 	AG_TRY(inputs_get(list, n, &names, &weights));
+	ag_trained_devices(model->children, model->n_children, devices, sizeof devices);
+	AG_TRY(name_copy(list, devices, &member->device));
+	member->num_gpus = ag_fit_model_gpus(model);
+	member->num_cpus = model->plan.num_cpus;
 	for (int c = 0; c < n; c++)
 	{
 		names[c] = list->members[list->n - 1 - n + c].member.name;
@@ -155,6 +175,7 @@ full_add(List *list, int i)
 	AG_TRY(model_member(list, i, member));
 	snprintf(name, sizeof name, "%s_FULL", model->name);
 	member->fit_order = list->fit->n_models + 2 + i;
+	AG_TRY(device_set(list, &model->full, member, model));
 	member->fit_seconds = model->full.fit_seconds;
 	member->predict_seconds = model->predict_seconds / model->n_children;
 	list->members[list->n - 1].image = model->full.image;

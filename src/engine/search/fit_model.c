@@ -179,15 +179,18 @@ seed_of(const AgFit *fit, const AgSplit *split)
 													 : ag_key(seed, (uint64_t) split->number);
 }
 
+/* The job-th training of a model. */
 static AgStatus
-train_on(AgFit *fit, const AgContext *ctx, const AgSplit *split, const AgModelConfig *config,
+train_on(AgFit *fit, const AgContext *ctx, const AgSplit *split, const AgFitModel *model, int job,
 		 int max_rounds, bool last, AgTrained *trained)
 {
 	AgTraining training;
 	AgTrainData data;
 
 	memset(&training, 0, sizeof training);
-	training.config = config;
+	training.config = model->config;
+	training.gpu = ag_plan_gpu(&model->plan, fit->job->gpus, fit->job->n_gpus, job);
+	training.gpu_shares = model->plan.gpu_shares;
 	training.seed = seed_of(fit, split);
 	training.split = split->number;
 	training.max_rounds = max_rounds;
@@ -205,7 +208,7 @@ child_fit(AgFit *fit, const AgContext *ctx, AgFitModel *model, bool last)
 	int64_t n_values = split->n_valid * width_of(fit);
 
 	/* A booster that no validation rows watch stops after a modest number of rounds. */
-	AG_TRY(train_on(fit, ctx, split, model->config,
+	AG_TRY(train_on(fit, ctx, split, model, model->n_children,
 					split->n_valid == 0 ? AG_FIT_ROUNDS_UNWATCHED : 0, last, child));
 	model->n_children++;
 	for (int64_t i = 0; child->valid_proba != NULL && i < n_values; i++)
@@ -381,11 +384,7 @@ ag_fit_model_begin(AgFit *fit, const AgModelConfig *config, AgFitModel *model)
 static void
 resources_tell(AgFit *fit, const AgContext *ctx, const AgFitModel *model)
 {
-	ag_log(&fit->ctx, AG_LOG_RESOURCES, "Fitting %s with 'num_gpus': 0, 'num_cpus': %d",
-		   model->name, model->num_cpus);
-	if (model->is_bag)
-		ag_log(&fit->ctx, AG_LOG_RESOURCES,
-			   "Folding resources per job {'num_gpus': 0, 'num_cpus': %d}", model->num_cpus);
+	ag_fit_tell_plan(fit, model);
 	ag_log(&fit->ctx, AG_LOG_RESOURCES, "  memory: %.1f MB in use, limit %.1f MB",
 		   megabytes(ctx->mem->used_bytes), megabytes(ctx->mem->limit_bytes));
 	if (fit->options->verbosity >= AG_LOG_TRACE)
@@ -408,8 +407,8 @@ ag_fit_model(AgFit *fit, AgContext *ctx, bool last, AgFitModel *model)
 	model->children = ag_arena_alloc(&fit->arena, n_children, sizeof *model->children);
 	if (model->children == NULL)
 		return ag_mem_error(ctx->mem, n_children * sizeof *model->children, ctx->error);
-	AG_GO(pool_for(fit, model->config->asked.num_cpus, &pool, ctx));
-	model->num_cpus = ag_pool_size(ctx->pool);
+	ag_fit_plan_model(fit, model);
+	AG_GO(pool_for(fit, model->plan.num_cpus, &pool, ctx));
 	resources_tell(fit, ctx, model);
 	status = model->is_bag ? bag_fit(fit, ctx, last, model) : single_fit(fit, ctx, last, model);
 	if (status != AG_OK)
@@ -422,14 +421,14 @@ done:
 }
 
 AgStatus
-ag_fit_train(AgFit *fit, AgContext *ctx, const AgSplit *split, const AgModelConfig *config,
-			 int max_rounds, int num_cpus, AgTrained *trained)
+ag_fit_train(AgFit *fit, AgContext *ctx, const AgSplit *split, const AgFitModel *model,
+			 int max_rounds, AgTrained *trained)
 {
 	struct AgPool *pool;
 	AgStatus status;
 
-	AG_TRY(pool_for(fit, num_cpus, &pool, ctx));
-	status = train_on(fit, ctx, split, config, max_rounds, false, trained);
+	AG_TRY(pool_for(fit, model->plan.num_cpus, &pool, ctx));
+	status = train_on(fit, ctx, split, model, 0, max_rounds, false, trained);
 	ag_mem_free(ctx->mem, trained->valid_proba);
 	trained->valid_proba = NULL;
 	ag_pool_free(pool);

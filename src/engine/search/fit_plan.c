@@ -183,6 +183,7 @@ ended_by(const AgFitModel *model)
 static void
 model_write(AgWriter *out, const AgFitModel *model)
 {
+	char devices[AG_DEVICES_TEXT];
 	bool first = true;
 
 	ag_json_raw(out, "{");
@@ -198,7 +199,8 @@ model_write(AgWriter *out, const AgFitModel *model)
 	if (model->full.image != NULL && model->full.rounds >= 0)
 		key_number(out, &first, "rounds_full", model->full.rounds);
 	key_text(out, &first, "stopped_by", ended_by(model));
-	key_text(out, &first, "device", "cpu");
+	ag_trained_devices(model->children, model->n_children, devices, sizeof devices);
+	key_text(out, &first, "device", devices);
 	ag_json_key(out, &first, "params");
 	params_write(out, model->config);
 	ag_json_raw(out, "}");

@@ -80,7 +80,7 @@ model_refit(AgFit *fit, const AgSplit *all, AgFitModel *model)
 	snprintf(phase, sizeof phase, "fitting %s_FULL", model->name);
 	fit->phase = phase;
 	ag_progress(&fit->ctx, phase, 0.0);
-	status = ag_fit_train(fit, &ctx, all, model->config, rounds, model->num_cpus, &model->full);
+	status = ag_fit_train(fit, &ctx, all, model, rounds, &model->full);
 	fit->phase = NULL;
 	if (status == AG_ERR_CANCELLED)
 	{

@@ -49,7 +49,7 @@ typedef struct AgFitModel
 	int64_t n_covered; /* scored rows that were predicted: fewer than all where time ran out */
 	double value;      /* of the eval metric on those, plain; NaN: unknown */
 	double fit_seconds, predict_seconds; /* predict: all its children, the scored rows */
-	int num_cpus;
+	AgModelPlan plan;
 	double weight;  /* in the ensemble */
 	AgTrained full; /* fitted again on all rows; without an image: wasn't */
 } AgFitModel;
@@ -151,13 +151,23 @@ void ag_fit_model_begin(AgFit *fit, const AgModelConfig *config, AgFitModel *mod
  * time; with fewer of them than planned, fewer rows are covered. model is to be freed whatever the status.
  */
 AgStatus ag_fit_model(AgFit *fit, AgContext *ctx, bool last, AgFitModel *model);
-/* One training on a split, with num_cpus CPUs. max_rounds: of all rows; 0: as validation rows say. */
-AgStatus ag_fit_train(AgFit *fit, AgContext *ctx, const AgSplit *split, const AgModelConfig *config,
-					  int max_rounds, int num_cpus, AgTrained *trained);
+/* One training of a model on a split, with all of its CPUs. max_rounds: of all rows; 0: as validation rows say. */
+AgStatus ag_fit_train(AgFit *fit, AgContext *ctx, const AgSplit *split, const AgFitModel *model,
+					  int max_rounds, AgTrained *trained);
 void ag_fit_model_free(AgFit *fit, AgFitModel *model);
 /* fit_failures.c. The message is copied. As a JSON array, one object a model. */
 void ag_fit_failure_add(AgFit *fit, const AgFitModel *model, AgStatus status, const char *message);
 void ag_fit_failures_write(const AgFit *fit, AgWriter *out);
+/* fit_devices.c: what is to be said once of GPUs; an error when one is missing that is required. */
+AgStatus ag_fit_tell_devices(AgFit *fit);
+/* A model's part of CPUs and GPUs; and its two lines. */
+void ag_fit_plan_model(const AgFit *fit, AgFitModel *model);
+void ag_fit_tell_plan(AgFit *fit, const AgFitModel *model);
+/* Where trainings really ran: "cpu", "cuda:1", "cuda:0, cuda:1". Room for AG_DEVICES_TEXT bytes holds them all. */
+#define AG_DEVICES_TEXT (AG_MAX_GPUS * 9 + 8)
+void ag_trained_devices(const AgTrained *trained, int n, char *text, size_t size);
+/* GPUs that the model's trainings really had at the same time. */
+double ag_fit_model_gpus(const AgFitModel *model);
 /* fit_ensemble.c */
 AgStatus ag_fit_ensemble(AgFit *fit);
 /* fit_refit.c. When models have to be done so that there is time to fit them again, and fitting them again. */

@@ -280,7 +280,7 @@ static AgStatus
 parse_ag_args_ensemble(OptionParser *p, const AgOptionNode *node)
 {
 	p->folds_saved_said = ag_option_child(node, "save_bag_folds") != NULL;
-	return ag_ensemble_args_parse(node, p->out, p->err);
+	return ag_ensemble_args_parse(node, p->out, &p->args, p->err);
 }
 
 static AgStatus
@@ -509,7 +509,7 @@ ag_options_parse(AgMem *mem, const AgOptionEntry *entries, int n_entries, AgFitO
 	p.out->num_bag_sets = 1;
 	p.out->save_bag_folds = true;
 	p.out->fit_weighted_ensemble = true;
-	p.out->total.num_gpus = -1.0;
+	p.out->total.num_gpus = AG_GPUS_UNSAID;
 	p.out->total.num_cpus = -1;
 	p.out->verbosity = 2;
 	ag_fit_args_default(&p.args);

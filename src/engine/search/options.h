@@ -55,10 +55,14 @@ typedef struct AgOptionSpec
 
 const AgOptionSpec *ag_option_specs(int *n);
 
-/* Resources as asked for; "auto" = -1. */
+/* GPUs that nobody asked for, and "auto": as many as there are, and none is no fault. */
+#define AG_GPUS_UNSAID (-1.0)
+#define AG_GPUS_AUTO (-2.0)
+
+/* Resources as asked for. */
 typedef struct AgResourcesAsked
 {
-	double num_gpus; /* -1 auto, >= 0 */
+	double num_gpus; /* AG_GPUS_UNSAID, AG_GPUS_AUTO, or >= 0 */
 	int num_cpus;    /* -1 auto, >= 1 */
 } AgResourcesAsked;
 
@@ -77,7 +81,8 @@ typedef struct AgModelConfig
 	char name[64];          /* "GBM", "GBM_2", "LR", ... unique */
 	void *params;           /* the family's structure; arena */
 	int early_stop;         /* rounds without a gain; -1: the adaptive rule, 0: off */
-	AgResourcesAsked asked; /* ag_args_fit of the model over the fit's, already merged */
+	AgResourcesAsked asked; /* for each training: its ag_args_fit over the fit's, already merged */
+	AgResourcesAsked bag;   /* for all folds of it together: "ag_args_fit" of ag_args_ensemble */
 	double max_time_limit;  /* seconds; INFINITY: none */
 	bool use_fp16;          /* asked for; a family it means nothing to says so */
 	char *params_json;      /* what was given, as JSON, for the catalogue; arena */

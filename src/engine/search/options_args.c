@@ -48,7 +48,7 @@ ag_option_num_gpus(const AgOptionNode *node, double *num_gpus, AgError *err)
 {
 	if (node->type == AG_JSON_NULL ||
 		(node->type == AG_JSON_STRING && strcmp(node->text, "auto") == 0))
-		*num_gpus = -1.0;
+		*num_gpus = node->type == AG_JSON_NULL ? AG_GPUS_UNSAID : AG_GPUS_AUTO;
 	else if (!ag_option_number(node, num_gpus) || *num_gpus < 0.0 || *num_gpus > 1024.0)
 		return ag_option_reject(node, "a number from 0 to 1024 or \"auto\"", err);
 	return AG_OK;
@@ -70,8 +70,8 @@ ag_option_num_cpus(const AgOptionNode *node, int *num_cpus, AgError *err)
 void
 ag_fit_args_default(AgFitArgs *args)
 {
-	args->asked.num_gpus = -1.0;
-	args->asked.num_cpus = -1;
+	args->asked.num_gpus = args->bag.num_gpus = AG_GPUS_UNSAID;
+	args->asked.num_cpus = args->bag.num_cpus = -1;
 	args->max_time_limit = (double) INFINITY;
 	args->early_stop = -1;
 	args->use_fp16 = false;
@@ -199,9 +199,12 @@ static const struct
 };
 
 static AgStatus
-ensemble_arg_parse(const AgOptionNode *node, AgFitOptions *options, bool *known, AgError *err)
+ensemble_arg_parse(const AgOptionNode *node, AgFitOptions *options, AgFitArgs *args, bool *known,
+				   AgError *err)
 {
 	*known = true;
+	if (strcmp(node->key, "ag_args_fit") == 0)
+		return ag_bag_args_parse(node, &args->bag, err);
 	if (node->type == AG_JSON_NULL)
 		return AG_OK;
 	if (strcmp(node->key, "fold_fitting_strategy") == 0)
@@ -239,7 +242,8 @@ ensemble_arg_parse(const AgOptionNode *node, AgFitOptions *options, bool *known,
 }
 
 AgStatus
-ag_ensemble_args_parse(const AgOptionNode *node, AgFitOptions *options, AgError *err)
+ag_ensemble_args_parse(const AgOptionNode *node, AgFitOptions *options, AgFitArgs *args,
+					   AgError *err)
 {
 	if (node->type != AG_JSON_OBJECT)
 		return ag_option_reject(node, "an object such as {\"fold_fitting_strategy\": \"auto\"}",
@@ -249,13 +253,14 @@ ag_ensemble_args_parse(const AgOptionNode *node, AgFitOptions *options, AgError 
 		AgNearest nearest;
 		bool known;
 
-		AG_TRY(ensemble_arg_parse(child, options, &known, err));
+		AG_TRY(ensemble_arg_parse(child, options, args, &known, err));
 		if (known)
 			continue;
 		ag_nearest_init(&nearest, child->key);
 		ag_nearest_offer(&nearest, "fold_fitting_strategy");
 		ag_nearest_offer(&nearest, "num_folds_parallel");
 		ag_nearest_offer(&nearest, "save_bag_folds");
+		ag_nearest_offer(&nearest, "ag_args_fit");
 		for (size_t i = 0; i < sizeof other_ensemble_args / sizeof other_ensemble_args[0]; i++)
 			ag_nearest_offer(&nearest, other_ensemble_args[i].name);
 		return argument_unknown(child, &nearest, err);

@@ -122,10 +122,16 @@ entry_parse(const AgOptionNode *node, const AgFitArgs *common, AgModelConfig *mo
 			AG_TRY(ag_fit_arg_parse(child, child->key + 3, &args, &known, err));
 		else if (strncmp(child->key, "ag_args", 7) == 0 && ag_option_is_off(child, NULL))
 			known = true;
+		else if (strcmp(child->key, "ag_args_ensemble") == 0)
+		{
+			AG_TRY(ag_model_ensemble_parse(child, &args.bag, err));
+			known = true;
+		}
 		if (!known)
 			AG_TRY(param_parse(child, model, err));
 	}
 	model->asked = args.asked;
+	model->bag = args.bag;
 	model->max_time_limit = args.max_time_limit;
 	model->use_fp16 = args.use_fp16;
 	model->early_stop = args.early_stop;
@@ -166,6 +172,7 @@ model_add(AgFitOptions *options, const AgFamily *family, const AgOptionNode *nod
 	if (node == NULL)
 	{
 		model->asked = common->asked;
+		model->bag = common->bag;
 		model->max_time_limit = common->max_time_limit;
 		model->use_fp16 = common->use_fp16;
 		model->early_stop = common->early_stop;
@@ -461,40 +468,6 @@ models_order(AgFitOptions *options)
 		}
 }
 
-/* A model can't have more than the whole fit: said here, where both numbers are known. */
-static AgStatus
-resources_merge(AgFitOptions *options, AgError *err)
-{
-	for (int i = 0; i < options->n_models; i++)
-	{
-		AgModelConfig *model = &options->models[i];
-
-		if (options->total.num_gpus >= 0.0 && model->asked.num_gpus > options->total.num_gpus)
-		{
-			ag_error_set(err, AG_ERR_OPTION,
-						 "model \"%s\" asks for %.10g GPUs, but the whole fit has %.10g",
-						 model->name, model->asked.num_gpus, options->total.num_gpus);
-			ag_error_hint(err, "Raise the option \"num_gpus\" (all models together), or lower "
-							   "\"num_gpus\" in \"ag_args_fit\" (each model).");
-			return AG_ERR_OPTION;
-		}
-		if (options->total.num_cpus >= 0 && model->asked.num_cpus > options->total.num_cpus)
-		{
-			ag_error_set(err, AG_ERR_OPTION,
-						 "model \"%s\" asks for %d CPUs, but the whole fit has %d", model->name,
-						 model->asked.num_cpus, options->total.num_cpus);
-			ag_error_hint(err, "Raise the option \"num_cpus\" (all models together), or lower "
-							   "\"num_cpus\" in \"ag_args_fit\" (each model).");
-			return AG_ERR_OPTION;
-		}
-		if (model->asked.num_gpus < 0.0)
-			model->asked.num_gpus = options->total.num_gpus;
-		if (model->asked.num_cpus < 0)
-			model->asked.num_cpus = options->total.num_cpus;
-	}
-	return AG_OK;
-}
-
 AgStatus
 ag_models_parse(const AgOptionNode *hyperparameters, const char *list_name,
 				const AgOptionNode *included, const AgOptionNode *excluded, const AgFitArgs *args,
@@ -530,5 +503,5 @@ ag_models_parse(const AgOptionNode *hyperparameters, const char *list_name,
 						   "\"excluded_model_types\".");
 		return AG_ERR_OPTION;
 	}
-	return resources_merge(options, err);
+	return ag_resources_merge(options, err);
 }

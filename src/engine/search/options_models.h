@@ -10,6 +10,7 @@
 typedef struct AgFitArgs
 {
 	AgResourcesAsked asked;
+	AgResourcesAsked bag;
 	double max_time_limit; /* INFINITY: none */
 	int early_stop;        /* patience; -1 adaptive, 0 off */
 	bool use_fp16;
@@ -21,8 +22,15 @@ AgStatus ag_fit_args_parse(const AgOptionNode *node, AgFitArgs *args, AgError *e
 /* One argument by its name; *known says whether there is one of that name. */
 AgStatus ag_fit_arg_parse(const AgOptionNode *node, const char *name, AgFitArgs *args, bool *known,
 						  AgError *err);
-/* Reads an ag_args_ensemble object into the options. */
-AgStatus ag_ensemble_args_parse(const AgOptionNode *node, AgFitOptions *options, AgError *err);
+/* Reads an ag_args_ensemble object into the options, and what a bag may have into args->bag. */
+AgStatus ag_ensemble_args_parse(const AgOptionNode *node, AgFitOptions *options, AgFitArgs *args,
+								AgError *err);
+/* options_resources.c: "ag_args_fit" inside ag_args_ensemble, over what *bag holds. */
+AgStatus ag_bag_args_parse(const AgOptionNode *node, AgResourcesAsked *bag, AgError *err);
+/* The same of a model's own ag_args_ensemble, in which nothing else is understood. */
+AgStatus ag_model_ensemble_parse(const AgOptionNode *node, AgResourcesAsked *bag, AgError *err);
+/* Does any training, or bag, ask for more than what it is a part of? CPUs that nobody speaks of are the fit's. */
+AgStatus ag_resources_merge(AgFitOptions *options, AgError *err);
 /* AG_ERR_UNSUPPORTED: <what> "<name>" is not supported yet. */
 AgStatus ag_option_unsupported(const char *what, const char *name, AgError *err);
 /* "auto" or a number; shared with the options num_gpus and num_cpus. */
