@@ -198,6 +198,13 @@ CREATE FUNCTION @extschema@.ag_job_state(id bigint, owner text, state text, home
 COMMENT ON FUNCTION @extschema@.ag_job_state(bigint, text, text, text) IS
     'state of a row of ag_job: failed where its worker is no more, NULL where the current role may not see it';
 
+CREATE FUNCTION @extschema@.ag_running_fits()
+    RETURNS TABLE (pid integer, owner text, model text, data text, label text, phase text, percent double precision,
+        started_at timestamptz, expected_end timestamptz, score double precision, message text)
+    LANGUAGE c VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 2 AS 'MODULE_PATHNAME', 'ag_sql_running_fits';
+COMMENT ON FUNCTION @extschema@.ag_running_fits() IS
+    'fits that run in sessions of this database, your own ones (a superuser sees all); ag_jobs shows them among the others';
+
 CREATE VIEW @extschema@.ag_jobs WITH (security_barrier) AS
     SELECT j.id, j.now AS state, j.phase, j.model, j.version,
         CASE WHEN j.started_at IS NOT NULL THEN j.percent END AS percent,
@@ -208,10 +215,19 @@ CREATE VIEW @extschema@.ag_jobs WITH (security_barrier) AS
         CASE WHEN j.now = j.state THEN j.message WHEN j.state = 'queued' THEN
             'the job was copied with its database, and runs where it was submitted'
             ELSE 'the job ended with its worker: that was terminated, or the server stopped' END AS message,
-        j.data, j.label, j.options, j.owner, j.submitted_at, j.started_at, j.ended_at
+        j.data, j.label, j.options, j.owner, j.submitted_at, j.started_at, j.ended_at, NULL::integer AS pid
     FROM (SELECT *, @extschema@.ag_job_state(id, owner, state, home) AS now FROM @extschema@.ag_job OFFSET 0) j
-    WHERE j.now IS NOT NULL;
-COMMENT ON VIEW @extschema@.ag_jobs IS 'your asynchronous fits (a superuser sees all), those that wait and run, and for a time those that have ended';
+    WHERE j.now IS NOT NULL
+    UNION ALL
+    SELECT NULL, 'running', r.phase, r.model, NULL, r.percent,
+        EXTRACT(epoch FROM pg_catalog.clock_timestamp() - r.started_at)::double precision,
+        CASE WHEN r.expected_end IS NOT NULL THEN
+            greatest(0, EXTRACT(epoch FROM r.expected_end - pg_catalog.clock_timestamp()))::double precision END,
+        r.score, r.message, r.data, r.label, NULL, r.owner, r.started_at, r.started_at, NULL, r.pid
+    FROM @extschema@.ag_running_fits() r;
+COMMENT ON VIEW @extschema@.ag_jobs IS 'your fits (a superuser sees all): those of sessions while they run; asynchronous ones that wait and run, and for a time those that have ended';
+COMMENT ON COLUMN @extschema@.ag_jobs.id IS 'for ag_wait, ag_cancel and ag_job_log; NULL: a fit that runs in a session';
+COMMENT ON COLUMN @extschema@.ag_jobs.pid IS 'of the session that a fit runs in, for pg_cancel_backend; NULL: an asynchronous one';
 COMMENT ON COLUMN @extschema@.ag_jobs.state IS 'queued, running, succeeded, failed or cancelled';
 COMMENT ON COLUMN @extschema@.ag_jobs.phase IS 'what it does, or did last';
 COMMENT ON COLUMN @extschema@.ag_jobs.version IS 'of the model, once it is stored';

@@ -298,13 +298,16 @@ ag_sql_fit(PG_FUNCTION_ARGS)
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
 	ag_fit_prepare(call);
+	call->running = ag_running_begin(call->name, call->data, call->label_name);
 	ag_fit_send(call);
 	while (!call->done)
 		ag_line_wait(call->line);
 	ag_fit_end_line(call);
+	ag_running_end(call->running);
 	ag_fit_store(call);
 	ag_job_record_fit(call);
 	ag_fit_tell_how_to_predict(call);
+	ag_fit_log(call);
 	SPI_finish();
 	MemoryContextSwitchTo(caller);
 	name = cstring_to_text(call->name);

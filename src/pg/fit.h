@@ -15,6 +15,7 @@
 #include "engine/engine.h"
 #include "engine/search/fit.h"
 #include "pg/line.h"
+#include "pg/running.h"
 #include "pg/source.h"
 #include "pg/stream.h"
 #include "wire/message.h"
@@ -55,6 +56,7 @@ typedef struct AgFitCall
 	ResourceOwner keeper; /* of what outlives transactions; NULL: the current one */
 	void (*on_progress)(void *arg, const AgMsgProgress *progress); /* NULL: NOTICEs do */
 	void *on_progress_arg;
+	AgRunning *running; /* of a session: what others see of it; NULL: a job's */
 	/* result */
 	AgFittedPredictor fitted;
 	bool has_fitted;
@@ -92,5 +94,11 @@ extern void ag_fit_begin_results(AgFitCall *call);
 extern void ag_fit_take_frame(void *call, const AgFrameHeader *header, const uint8 *payload);
 extern void ag_fit_store(AgFitCall *call);
 extern void ag_fit_tell_how_to_predict(AgFitCall *call);
+
+/* As fast as so far, and never beyond the time limit. done: of the whole, 0 to 1. NaN: too early to tell. */
+extern double ag_fit_seconds_left(const AgFitCall *call, double done);
+
+/* With ag_pg.log_fits on: a line in the server's log. */
+extern void ag_fit_log(const AgFitCall *call);
 
 #endif

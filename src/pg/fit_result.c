@@ -17,6 +17,7 @@
 #include "pg/catalog.h"
 #include "pg/errors.h"
 #include "pg/fit.h"
+#include "pg/settings.h"
 
 #define NOTICE_EVERY_NS INT64_C(9500000000)
 #define MAX_PASTED_QUERY 300
@@ -47,12 +48,26 @@ take_log(AgFitCall *call, const uint8 *payload, uint32 n)
 
 	ag_error_init(&err);
 	ag_error_check(ag_msg_log_read(&call->message, payload, n, &log, &err), &err);
+	if (call->running != NULL && log.level <= AG_LOG_NORMAL)
+		ag_running_message(call->running, ag_message_from_utf8(log.text));
 	if (verbosity == 0 || (int) log.level > verbosity)
 		return;
 	ereport(log.level == AG_LOG_WARNING ? WARNING : NOTICE,
 			(errmsg_internal("%s", ag_message_from_utf8(log.text)),
 			 log.hint[0] != '\0' ? errhint("%s", ag_message_from_utf8(log.hint)) : 0));
 	call->last_notice_ns = ag_clock_ns();
+}
+
+double
+ag_fit_seconds_left(const AgFitCall *call, double done)
+{
+	int64 now = ag_clock_ns();
+	double elapsed_s = (double) (now - call->started_ns) / 1e9;
+	double allowed_s = (double) (call->deadline_ns - now) / 1e9;
+
+	if (!(done > 0))
+		return NAN;
+	return Max(0, Min(elapsed_s * (1 - done) / done, allowed_s));
 }
 
 /* A long phase speaks up about every 10 seconds. */
@@ -70,6 +85,13 @@ take_progress(AgFitCall *call, const uint8 *payload, uint32 n)
 	{
 		call->on_progress(call->on_progress_arg, &progress);
 		return;
+	}
+	if (call->running != NULL)
+	{
+		double done = progress.done >= 0 ? progress.done : NAN;
+
+		ag_running_progress(call->running, ag_message_from_utf8(progress.phase), done,
+							ag_fit_seconds_left(call, done), progress.score);
 	}
 	if (call->options->verbosity < AG_LOG_NORMAL || now - call->last_notice_ns < NOTICE_EVERY_NS)
 		return;
@@ -293,4 +315,18 @@ ag_fit_tell_how_to_predict(AgFitCall *call)
 						 "newest version the current one.",
 						 function, quote_literal_cstr(model), alias, function_name("ag_activate"),
 						 quote_literal_cstr(call->name))));
+}
+
+void
+ag_fit_log(const AgFitCall *call)
+{
+	if (!ag_setting_log_fits)
+		return;
+	ereport(LOG, (errmsg("fitted model \"%s\", version %d, on " INT64_FORMAT
+						 " rows in %.3f s: best model %s, %s %g",
+						 call->name, call->version, (int64) call->fitted.n_rows,
+						 (double) (ag_clock_ns() - call->started_ns) / 1e9,
+						 ag_message_from_utf8(call->fitted.best_model),
+						 ag_metric_name(call->fitted.eval_metric), call->fitted.score_val),
+				  errhidestmt(true)));
 }

@@ -184,26 +184,13 @@ last_line(const Run *run)
 	return PointerGetDatum(cstring_to_text_with_len(text, (int) strcspn(text, "\n")));
 }
 
-/* As fast as so far, and never beyond the time limit. NaN: too early to tell. */
-static double
-seconds_left(const Run *run)
-{
-	int64 now = ag_clock_ns();
-	double elapsed_s = (double) (now - run->started_ns) / 1e9;
-	double allowed_s = (double) (run->call->deadline_ns - now) / 1e9;
-
-	if (!(run->done > 0))
-		return NAN;
-	return Max(0, Min(elapsed_s * (1 - run->done) / run->done, allowed_s));
-}
-
 static void
 write_progress(Run *run)
 {
 	Oid types[7] = {INT8OID, TEXTOID, FLOAT8OID, FLOAT8OID, FLOAT8OID, TEXTOID, TEXTOID};
 	Datum values[7] = {0};
 	char nulls[7] = {' ', ' ', ' ', ' ', ' ', 'n', 'n'};
-	double left_s = seconds_left(run);
+	double left_s = ag_fit_seconds_left(run->call, run->done);
 
 	values[0] = Int64GetDatum(run->order->id);
 	values[1] = CStringGetTextDatum(run->phase);
@@ -366,6 +353,7 @@ store(Run *run)
 	become_submitter(run, &user, &context);
 	ag_fit_store(call);
 	ag_fit_tell_how_to_predict(call);
+	ag_fit_log(call);
 	SetUserIdAndSecContext(user, context);
 	write_end(run, "succeeded", psprintf("stored as \"%s\", version %d", call->name, call->version),
 			  call->version, call->fitted.score_val);
