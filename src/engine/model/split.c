@@ -172,7 +172,7 @@ scan_feature(const AgBins *bins, const AgSplitRules *rules, const AgSplitNode *n
 	for (;;)
 	{
 		if (cells != NULL)
-			ag_scan_packed(rules, node, cells, sums, feature->n_bins, scan);
+			ag_scan_packed(rules, node, cells, sums, feature->n_bins, bar + gain, scan);
 		else
 			ag_scan_cuts(rules, node, sums, feature->n_bins, has_missing, first, last, scan);
 		if (sums->is_counted || scan->maybe < scan->score || !(scan->maybe > bar) ||

@@ -25,9 +25,10 @@ void ag_scan_cuts(const AgSplitRules *rules, const AgSplitNode *node, const AgSp
 
 /*
  * The same for all cuts of a narrow histogram's cells[n_bins + 1] under plain rules, eight at a time. Of sums only the
- * rows are read, when they are counted.
+ * rows are read, when they are counted. What scores below floor may be passed over: where the best of all does, *scan
+ * may hold anything below floor.
  */
 void ag_scan_packed(const AgSplitRules *rules, const AgSplitNode *node, const int64_t *cells,
-					const AgSplitSums *sums, int n_bins, AgScan *scan);
+					const AgSplitSums *sums, int n_bins, double floor, AgScan *scan);
 
 #endif

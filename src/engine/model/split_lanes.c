@@ -1,0 +1,312 @@
+/*
+ * split_lanes.c - scoring the cuts of a numeric feature, eight at a time, from packed sums.
+ *
+ * Running sums are made in the register (Hillis & Steele 1986): both halves of a cell in one addition. A division is
+ * most of what a score costs, so it is made only where numerator against threshold times denominator says that the
+ * cut may matter: most features never come near the best of those before them.
+ */
+#include "engine/model/split_scan.h"
+
+#include <math.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+/* How far below a threshold rounding may put a product that is not below it, and much more. */
+#define AG_SCAN_SLACK 0x1.0p-40
+
+/* Where there are no vectors for it: unpacks and goes the obvious way. */
+static void
+scan_unpacked(const AgSplitRules *rules, const AgSplitNode *node, const int64_t *cells,
+			  const AgSplitSums *sums, int n_bins, AgScan *scan)
+{
+	AgSplitSums unpacked;
+	bool has_missing = cells[0] != 0;
+
+	unpacked.is_counted = sums->is_counted;
+	for (int b = 0; b <= n_bins; b++)
+	{
+		unpacked.g[b] = cells[b] >> 32;
+		unpacked.h[b] = cells[b] & 0xffffffff;
+		unpacked.rows[b] = sums->is_counted ? sums->rows[b] : 0;
+	}
+	ag_scan_cuts(rules, node, &unpacked, n_bins, has_missing, 1, has_missing ? n_bins : n_bins - 1,
+				 scan);
+}
+
+#if defined(__x86_64__)
+
+/* The best cut of each lane. */
+typedef struct AgLaneBest
+{
+	double score[AG_LANES], maybe[AG_LANES], at[AG_LANES];
+} AgLaneBest;
+
+/* What the loop over eight cuts at a time reads. */
+typedef struct AgLaneScan
+{
+	const int64_t *cells; /* of value bins: a cut i lies behind cells[i] */
+	const double *rows;   /* rows before each cut, with a lane's slack, NULL: not counted */
+	int n_cuts;
+	int64_t added;     /* what the left side has beside them: missing rows */
+	double added_rows; /* and how many */
+	double sum_g, sum_h, l2;
+	double least_h; /* of a side that may be allowed */
+	double sure_h;  /* of a side that surely has enough rows */
+	double least_rows, most_rows;
+	double floor;
+} AgLaneScan;
+
+#define AG_SCAN_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+
+/* *carry and the eight cells behind it: their running sums. The last becomes the carry. */
+AG_SCAN_AVX512 static inline __m512i
+running_avx512(__m512i cells, __m512i *carry)
+{
+	const __m512i zero = _mm512_setzero_si512();
+
+	cells = _mm512_add_epi64(cells, _mm512_alignr_epi64(cells, zero, 7));
+	cells = _mm512_add_epi64(cells, _mm512_alignr_epi64(cells, zero, 6));
+	cells = _mm512_add_epi64(cells, _mm512_alignr_epi64(cells, zero, 4));
+	cells = _mm512_add_epi64(cells, *carry);
+	*carry = _mm512_permutexvar_epi64(_mm512_set1_epi64(7), cells);
+	return cells;
+}
+
+AG_SCAN_AVX512 static void
+scan_avx512(const AgLaneScan *scan, AgLaneBest *found)
+{
+	const __m512d sum_g = _mm512_set1_pd(scan->sum_g), sum_h = _mm512_set1_pd(scan->sum_h);
+	const __m512d l2 = _mm512_set1_pd(scan->l2), sure_h = _mm512_set1_pd(scan->sure_h);
+	const __m512d least_h = _mm512_set1_pd(scan->least_h), floor = _mm512_set1_pd(scan->floor);
+	const __m512d slack = _mm512_set1_pd(1.0 - AG_SCAN_SLACK);
+	const __m512i added = _mm512_set1_epi64(scan->added), low = _mm512_set1_epi64(0xffffffff);
+	__m512d best = _mm512_set1_pd(-(double) INFINITY), maybe = best, threshold = floor;
+	__m512d best_at = _mm512_setzero_pd();
+	__m512i carry = _mm512_setzero_si512();
+
+	for (int i = 0; i < scan->n_cuts; i += 8)
+	{
+		__mmask8 in = (__mmask8) (scan->n_cuts - i >= 8 ? 0xff : (1 << (scan->n_cuts - i)) - 1);
+		__m512i sums = running_avx512(_mm512_maskz_loadu_epi64(in, scan->cells + i), &carry);
+		__m512i left = _mm512_add_epi64(sums, added);
+		__m512d gl = _mm512_cvtepi64_pd(_mm512_srai_epi64(left, 32));
+		__m512d hl = _mm512_cvtepi64_pd(_mm512_and_si512(left, low));
+		__m512d gr = _mm512_sub_pd(sum_g, gl), hr = _mm512_sub_pd(sum_h, hl);
+		__m512d dl = _mm512_add_pd(hl, l2), dr = _mm512_add_pd(hr, l2);
+		__m512d least = _mm512_min_pd(hl, hr), den = _mm512_mul_pd(dl, dr), score;
+		__m512d num = _mm512_add_pd(_mm512_mul_pd(_mm512_mul_pd(gl, gl), dr),
+									_mm512_mul_pd(_mm512_mul_pd(gr, gr), dl));
+		__mmask8 ok = _mm512_mask_cmp_pd_mask(in, least, least_h, _CMP_GE_OQ), sure, better;
+
+		ok = _mm512_mask_cmp_pd_mask(ok, num, _mm512_mul_pd(threshold, den), _CMP_GE_OQ);
+		if (ok == 0)
+			continue;
+		if (scan->rows != NULL)
+		{
+			__m512d rows =
+				_mm512_add_pd(_mm512_loadu_pd(scan->rows + i), _mm512_set1_pd(scan->added_rows));
+
+			ok = _mm512_mask_cmp_pd_mask(ok, rows, _mm512_set1_pd(scan->least_rows), _CMP_GE_OQ);
+			ok = _mm512_mask_cmp_pd_mask(ok, rows, _mm512_set1_pd(scan->most_rows), _CMP_LE_OQ);
+		}
+		score = _mm512_div_pd(num, den);
+		sure = ok & _mm512_cmp_pd_mask(least, sure_h, _CMP_GE_OQ);
+		better = _mm512_mask_cmp_pd_mask(sure, score, best, _CMP_GT_OQ);
+		best = _mm512_mask_mov_pd(best, better, score);
+		best_at = _mm512_mask_mov_pd(
+			best_at, better,
+			_mm512_add_pd(_mm512_setr_pd(0, 1, 2, 3, 4, 5, 6, 7), _mm512_set1_pd((double) i)));
+		maybe = _mm512_mask_max_pd(maybe, ok & ~sure, maybe, score);
+		threshold = _mm512_max_pd(floor, _mm512_mul_pd(best, slack));
+	}
+	_mm512_storeu_pd(found->score, best);
+	_mm512_storeu_pd(found->maybe, maybe);
+	_mm512_storeu_pd(found->at, best_at);
+}
+
+/* Four cells' running sums behind *carry. */
+__attribute__((target("avx2"))) static inline __m256i
+running_avx2(__m256i cells, __m256i *carry)
+{
+	__m256i pairs = _mm256_add_epi64(cells, _mm256_slli_si256(cells, 8));
+	__m256i second = _mm256_permute4x64_epi64(pairs, 0x50); /* 0 0 1 1 */
+
+	second = _mm256_blend_epi32(_mm256_setzero_si256(), second, 0xf0); /* - - 1 1 */
+	cells = _mm256_add_epi64(_mm256_add_epi64(pairs, second), *carry);
+	*carry = _mm256_permute4x64_epi64(cells, 0xff);
+	return cells;
+}
+
+/* Cells i.. of four, those from n_cuts on as 0. */
+__attribute__((target("avx2"))) static inline __m256i
+load_avx2(const AgLaneScan *scan, int i)
+{
+	__m256i lane = _mm256_setr_epi64x(0, 1, 2, 3);
+	__m256i in = _mm256_cmpgt_epi64(_mm256_set1_epi64x(scan->n_cuts - i), lane);
+
+	return _mm256_maskload_epi64((const long long *) (scan->cells + i), in);
+}
+
+/* Four at a time, into the first four lanes. */
+__attribute__((target("avx2"))) static void
+scan_avx2(const AgLaneScan *scan, AgLaneBest *found)
+{
+	const __m256d sum_g = _mm256_set1_pd(scan->sum_g), sum_h = _mm256_set1_pd(scan->sum_h);
+	const __m256d l2 = _mm256_set1_pd(scan->l2), sure_h = _mm256_set1_pd(scan->sure_h);
+	const __m256d least_h = _mm256_set1_pd(scan->least_h), floor = _mm256_set1_pd(scan->floor);
+	const __m256d none = _mm256_set1_pd(-(double) INFINITY);
+	const __m256i halves = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
+	__m256d best = none, maybe = none, best_at = _mm256_setzero_pd(), threshold = floor;
+	__m256d lane = _mm256_setr_pd(0, 1, 2, 3);
+	__m256i carry = _mm256_setzero_si256();
+
+	for (int i = 0; i < scan->n_cuts; i += 4, lane = _mm256_add_pd(lane, _mm256_set1_pd(4.0)))
+	{
+		__m256i left = _mm256_add_epi64(running_avx2(load_avx2(scan, i), &carry),
+										_mm256_set1_epi64x(scan->added));
+		__m256i apart = _mm256_permutevar8x32_epi32(left, halves); /* 4 hessians, 4 gradients */
+		__m256d gl = _mm256_cvtepi32_pd(_mm256_extracti128_si256(apart, 1));
+		__m256d hl = _mm256_cvtepi32_pd(_mm256_castsi256_si128(apart));
+		__m256d gr = _mm256_sub_pd(sum_g, gl), hr = _mm256_sub_pd(sum_h, hl);
+		__m256d dl = _mm256_add_pd(hl, l2), dr = _mm256_add_pd(hr, l2);
+		__m256d least = _mm256_min_pd(hl, hr), den = _mm256_mul_pd(dl, dr), score, sure, better;
+		__m256d num = _mm256_add_pd(_mm256_mul_pd(_mm256_mul_pd(gl, gl), dr),
+									_mm256_mul_pd(_mm256_mul_pd(gr, gr), dl));
+		__m256d ok = _mm256_and_pd(
+			_mm256_cmp_pd(lane, _mm256_set1_pd((double) scan->n_cuts), _CMP_LT_OQ),
+			_mm256_and_pd(_mm256_cmp_pd(least, least_h, _CMP_GE_OQ),
+						  _mm256_cmp_pd(num, _mm256_mul_pd(threshold, den), _CMP_GE_OQ)));
+
+		if (_mm256_movemask_pd(ok) == 0)
+			continue;
+		if (scan->rows != NULL)
+		{
+			__m256d rows =
+				_mm256_add_pd(_mm256_loadu_pd(scan->rows + i), _mm256_set1_pd(scan->added_rows));
+
+			ok = _mm256_and_pd(ok,
+							   _mm256_cmp_pd(rows, _mm256_set1_pd(scan->least_rows), _CMP_GE_OQ));
+			ok =
+				_mm256_and_pd(ok, _mm256_cmp_pd(rows, _mm256_set1_pd(scan->most_rows), _CMP_LE_OQ));
+		}
+		score = _mm256_div_pd(num, den);
+		sure = _mm256_and_pd(ok, _mm256_cmp_pd(least, sure_h, _CMP_GE_OQ));
+		better = _mm256_and_pd(sure, _mm256_cmp_pd(score, best, _CMP_GT_OQ));
+		best = _mm256_blendv_pd(best, score, better);
+		best_at = _mm256_blendv_pd(best_at, lane, better);
+		maybe = _mm256_max_pd(maybe, _mm256_blendv_pd(none, score, _mm256_andnot_pd(sure, ok)));
+		threshold = _mm256_max_pd(floor, _mm256_mul_pd(best, _mm256_set1_pd(1.0 - AG_SCAN_SLACK)));
+	}
+	for (int i = 4; i < AG_LANES; i++)
+	{
+		found->score[i] = found->maybe[i] = -(double) INFINITY;
+		found->at[i] = 0.0;
+	}
+	_mm256_storeu_pd(found->score, best);
+	_mm256_storeu_pd(found->maybe, maybe);
+	_mm256_storeu_pd(found->at, best_at);
+}
+
+/* Scans, and takes the best of the lanes where it beats what is there: greater score, or the same at a lower bin. */
+static void
+scan_lanes(AgCpuLevel level, const AgLaneScan *lanes, bool missing_left, AgScan *scan)
+{
+	AgLaneBest found;
+	bool is_better = false;
+
+	if (level == AG_CPU_AVX512)
+		scan_avx512(lanes, &found);
+	else
+		scan_avx2(lanes, &found);
+	for (int i = 0; i < AG_LANES; i++)
+	{
+		int bin = (int) found.at[i] + 1;
+
+		if (found.maybe[i] > scan->maybe)
+			scan->maybe = found.maybe[i];
+		if (!(found.score[i] > scan->score ||
+			  (found.score[i] == scan->score && scan->bin > 0 && bin < scan->bin)))
+			continue;
+		scan->score = found.score[i];
+		scan->bin = bin;
+		is_better = true;
+	}
+	if (!is_better)
+		return;
+	scan->missing_left = missing_left;
+	scan->left_g = lanes->added;
+	for (int b = 0; b < scan->bin; b++)
+		scan->left_g += lanes->cells[b];
+	scan->left_h = scan->left_g & 0xffffffff;
+	scan->left_g >>= 32;
+}
+
+/* Rows before each cut, with slack for whole vectors. */
+static void
+sum_rows(const AgSplitSums *sums, int n_cuts, double *rows)
+{
+	int64_t sum = 0;
+
+	for (int b = 1; b <= n_cuts; b++)
+	{
+		sum += sums->rows[b];
+		rows[b - 1] = (double) sum;
+	}
+	for (int i = n_cuts; i % AG_LANES != 0; i++)
+		rows[i] = 0.0;
+}
+
+void
+ag_scan_packed(const AgSplitRules *rules, const AgSplitNode *node, const int64_t *cells,
+			   const AgSplitSums *sums, int n_bins, double floor, AgScan *scan)
+{
+	bool has_missing = cells[0] != 0;
+	double never_h = (double) (rules->min_rows * rules->min_h_row);
+	double rows[AG_HIST_BINS + AG_LANES];
+	AgLaneScan lanes = {.cells = cells + 1,
+						.n_cuts = has_missing ? n_bins : n_bins - 1,
+						.sum_g = (double) node->sum_g,
+						.sum_h = (double) node->sum_h,
+						.l2 = rules->l2,
+						.least_h = rules->min_h,
+						.sure_h = (double) (rules->min_rows * rules->max_h_row),
+						.least_rows = (double) rules->min_rows,
+						.most_rows = (double) (node->n_rows - rules->min_rows),
+						.floor = floor - fabs(floor) * AG_SCAN_SLACK};
+
+	if (rules->level == AG_CPU_PORTABLE)
+	{
+		scan_unpacked(rules, node, cells, sums, n_bins, scan);
+		return;
+	}
+	*scan = (AgScan){.score = -(double) INFINITY, .maybe = -(double) INFINITY};
+	if (sums->is_counted)
+	{
+		sum_rows(sums, lanes.n_cuts, rows);
+		lanes.rows = rows;
+		lanes.sure_h = -1.0;
+	}
+	else if (never_h > lanes.least_h)
+		lanes.least_h = never_h;
+	if (!(rules->l2 > 0.0) &&
+		lanes.least_h < 1.0) /* sums are whole: a side without hessian is out */
+		lanes.least_h = 1.0;
+	scan_lanes(rules->level, &lanes, false, scan);
+	if (!has_missing || n_bins < 2)
+		return;
+	lanes.n_cuts = n_bins - 1;
+	lanes.added = cells[0];
+	lanes.added_rows = sums->is_counted ? (double) sums->rows[0] : 0.0;
+	scan_lanes(rules->level, &lanes, true, scan);
+}
+#else
+void
+ag_scan_packed(const AgSplitRules *rules, const AgSplitNode *node, const int64_t *cells,
+			   const AgSplitSums *sums, int n_bins, double floor, AgScan *scan)
+{
+	(void) floor;
+	scan_unpacked(rules, node, cells, sums, n_bins, scan);
+}
+#endif
