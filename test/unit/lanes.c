@@ -40,45 +40,97 @@ test_exp(AgCpuLevel level)
 }
 
 static uint32_t
-rounded(uint64_t key, uint32_t row, double g, double h)
+rounded(uint64_t key, uint32_t row, AgGradient gradient, bool is_equal)
 {
 	uint64_t bits = ag_random_u64(key, row);
-	int32_t qg = (int32_t) floor(g * 32766.0 + (double) (bits >> 32) / 4294967296.0);
-	int32_t qh = (int32_t) floor(h * 32766.0 + (double) (bits & 0xffffffffu) / 4294967296.0);
+	double g = (double) gradient.g * 32766.0 + (double) (bits >> 32) / 4294967296.0;
+	double h = (double) gradient.h * 32766.0 + (double) (bits & 0xffffffffu) / 4294967296.0;
+	int32_t qg = (int32_t) floor(g), qh = (int32_t) floor(h);
 
-	return (uint32_t) qg << 16 | (uint32_t) (qh == 0 && h > 0.0 ? 1 : qh);
+	if (is_equal || (qh == 0 && gradient.h > 0.0f))
+		qh = 1;
+	return (uint32_t) qg << 16 | (uint32_t) qh;
 }
 
 static void
 test_round(AgCpuLevel level)
 {
 	uint32_t rows[AG_LANES_BLOCK], packed[AG_LANES_BLOCK];
-	double g[AG_LANES_BLOCK], h[AG_LANES_BLOCK], sum = 0.0, exact = 0.0;
+	AgGradient gradients[AG_LANES_BLOCK];
+	double sum = 0.0, exact = 0.0;
 	int n_wrong = 0;
 
 	for (uint64_t block = 0; block < 100; block++)
 	{
+		bool is_equal = block % 7 == 6;
+		AgPackedSums sums = {.min_h = UINT32_MAX}, slow = {.min_h = UINT32_MAX};
+
 		for (int i = 0; i < AG_LANES_BLOCK; i++)
 		{
 			rows[i] = (uint32_t) (ag_random_u64(block, 1000 + (uint64_t) i) >> 33);
-			g[i] = ag_random_unit(block, (uint64_t) i) * 2.0 - 1.0;
-			h[i] = ag_random_unit(block, 500 + (uint64_t) i) * (i % 3 == 0 ? 1e-9 : 1.0);
+			gradients[i].g = (float) (ag_random_unit(block, (uint64_t) i) * 2.0 - 1.0);
+			gradients[i].h =
+				(float) (ag_random_unit(block, 500 + (uint64_t) i) * (i % 3 == 0 ? 1e-9 : 1.0));
 		}
-		g[0] = 1.0;
-		g[1] = -1.0;
-		h[0] = 1.0;
-		h[1] = 0.0;
-		ag_round_block(level, AG_LANES_BLOCK, block, rows, g, h, 32766.0, 32766.0, packed);
+		gradients[0] = (AgGradient){1.0f, 1.0f};
+		gradients[1] = (AgGradient){-1.0f, 0.0f};
+		ag_round_block(level, AG_LANES_BLOCK, block, rows, gradients, 32766.0, 32766.0, is_equal,
+					   packed, &sums);
 		for (int i = 0; i < AG_LANES_BLOCK; i++)
 		{
-			n_wrong += packed[i] != rounded(block, rows[i], g[i], h[i]);
-			sum += (double) ((int32_t) packed[i] >> 16);
-			exact += g[i] * 32766.0;
+			uint32_t h = packed[i] & 0xffffu;
+
+			n_wrong += packed[i] != rounded(block, rows[i], gradients[i], is_equal);
+			slow.sum_g += (int32_t) packed[i] >> 16;
+			slow.sum_h += h;
+			slow.min_h = h < slow.min_h ? h : slow.min_h;
+			slow.max_h = h > slow.max_h ? h : slow.max_h;
+			exact += (double) gradients[i].g * 32766.0;
 		}
+		sum += (double) slow.sum_g;
+		AG_CHECK(sums.sum_g == slow.sum_g && sums.sum_h == slow.sum_h);
+		AG_CHECK(sums.min_h == slow.min_h && sums.max_h == slow.max_h);
 	}
 	AG_CHECK_EQ(n_wrong, 0);
 	/* unbiased: 25,600 errors of at most 1 step, with a spread of about half a one */
 	AG_CHECK_NEAR(sum, exact, 6 * 0.5 * 160);
+}
+
+static void
+test_logistic(AgCpuLevel level)
+{
+	double scores[AG_LANES_BLOCK];
+	int32_t class_of[AG_LANES_BLOCK];
+	AgGradient gradients[AG_LANES_BLOCK];
+	int n_wrong = 0;
+
+	for (uint64_t block = 0; block < 60; block++)
+	{
+		float max_g = 0.0f, max_h = 0.0f, slow_g = 0.0f, slow_h = 0.0f;
+		int n = AG_LANES_BLOCK - (int) (block % 8);
+
+		for (int i = 0; i < AG_LANES_BLOCK; i++)
+		{
+			scores[i] = (ag_random_unit(block, (uint64_t) i) - 0.5) * (block < 50 ? 8.0 : 3000.0);
+			class_of[i] = (int32_t) (ag_random_u64(block, (uint64_t) i) >> 62) - 1;
+		}
+		ag_logistic_block(level, AG_LANES_BLOCK, scores, class_of, gradients);
+		for (int i = 0; i < AG_LANES_BLOCK; i++)
+		{
+			double p = ag_sigmoid(scores[i]);
+
+			n_wrong += gradients[i].g != (float) (p - (class_of[i] == 1 ? 1.0 : 0.0));
+			n_wrong += gradients[i].h != (float) (p * (1.0 - p));
+		}
+		ag_gradient_range(level, n, gradients, &max_g, &max_h);
+		for (int i = 0; i < n; i++)
+		{
+			slow_g = fabsf(gradients[i].g) > slow_g ? fabsf(gradients[i].g) : slow_g;
+			slow_h = gradients[i].h > slow_h ? gradients[i].h : slow_h;
+		}
+		AG_CHECK(max_g == slow_g && max_h == slow_h);
+	}
+	AG_CHECK_EQ(n_wrong, 0);
 }
 
 int
@@ -88,6 +140,7 @@ main(void)
 	{
 		test_exp((AgCpuLevel) level);
 		test_round((AgCpuLevel) level);
+		test_logistic((AgCpuLevel) level);
 	}
 	return ag_unit_done("lanes");
 }

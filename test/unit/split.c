@@ -169,7 +169,7 @@ find(const AgContext *ctx, const Node *node, const AgQuantum *quantum)
 	hist.cells = malloc((size_t) builder.layout.n_cells * 2 * sizeof(int64_t));
 	AG_REQUIRE(ag_hist_build(&builder, node->list, node->n, &hist) == AG_OK);
 	for (int f = node->bins->n_features - 1; f >= 0; f--) /* any order gives the same */
-		ag_split_search(node->bins, &builder.layout, node->rules, &search, f, &best);
+		ag_split_search(node->bins, &builder.layout, node->rules, &search, &f, 1, &best);
 	free(hist.cells);
 	ag_hist_builder_free(ctx, &builder);
 	return best;
@@ -546,7 +546,7 @@ test_random_cut(void)
 		AG_REQUIRE(ag_hist_builder_create(&bench.ctx, table.bins, &builder) == AG_OK);
 		hist.cells = malloc((size_t) builder.layout.n_cells * 2 * sizeof(int64_t));
 		AG_REQUIRE(ag_hist_build(&builder, &list, table.n_rows, &hist) == AG_OK);
-		ag_split_search(table.bins, &builder.layout, &rules, &search, 0, &best);
+		ag_split_search(table.bins, &builder.layout, &rules, &search, (int[]){0}, 1, &best);
 		n_found += best.feature == 0;
 		/* half of the rows, but a sixtieth of the range, lie below e^4 */
 		n_low += best.feature == 0 && table.bins->features[0].cuts[best.bin - 1] < exp(4.0);

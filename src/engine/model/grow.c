@@ -280,13 +280,17 @@ search_task(void *arg, int64_t begin, int64_t end, int thread)
 
 	if (ag_cancelled(grower->ctx))
 		return;
-	for (int64_t i = begin; i < end; i++)
+	for (int which = 0; which < 2; which++)
 	{
-		int which = i >= task->n_features[0];
-		int f = task->features[which][which ? i - task->n_features[0] : i];
+		int64_t before = which ? task->n_features[0] : 0;
+		int64_t from = begin > before ? begin - before : 0;
+		int64_t to =
+			end - before < task->n_features[which] ? end - before : task->n_features[which];
 
-		ag_split_search(grower->bins, &grower->hists.layout, task->rules, task->nodes + which, f,
-						grower->found + 2 * thread + which);
+		if (from < to)
+			ag_split_search(grower->bins, &grower->hists.layout, task->rules, task->nodes + which,
+							task->features[which] + from, (int) (to - from),
+							grower->found + 2 * thread + which);
 	}
 }
 

@@ -8,6 +8,7 @@
 #ifndef AG_LANES_H
 #define AG_LANES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Kinds of CPU, each able to do what the ones before it can. */
@@ -30,12 +31,38 @@ void ag_exp_block(AgCpuLevel level, int n, const double *x, double *out);
 /* out[i] = ag_sigmoid(x[i]). */
 void ag_sigmoid_block(AgCpuLevel level, int n, const double *x, double *out);
 
+/* Whether all |x[i]| <= 700, where the two above need no second step; false for NaN. */
+int ag_block_is_moderate(AgCpuLevel level, int n, const double *x);
+
+/* A row's gradient and hessian, together: they are always read together. */
+typedef struct AgGradient
+{
+	float g, h;
+} AgGradient;
+
+/* g = p - y, h = p (1 - p) with p = ag_sigmoid(scores[i]), y = 1 where class_of[i] is 1, else 0. n is a multiple of AG_LANES. */
+void ag_logistic_block(AgCpuLevel level, int n, const double *scores, const int32_t *class_of,
+					   AgGradient *gradients);
+
+/* Raises *max_g to the largest |g| and *max_h to the largest h of n gradients, any number of them. */
+void ag_gradient_range(AgCpuLevel level, int64_t n, const AgGradient *gradients, float *max_g,
+					   float *max_h);
+
+/* Of packed gradients. */
+typedef struct AgPackedSums
+{
+	int64_t sum_g, sum_h;
+	uint32_t min_h, max_h;
+} AgPackedSums;
+
 /*
  * Stochastic rounding: with bits = ag_random_u64(key, rows[i]),
- * packed[i] = floor(g[i] * per_g + high half of bits / 2^32) << 16 | floor(h[i] * per_h + low half / 2^32), where the
- * second is at least 1 when h[i] > 0. |g[i] * per_g| and h[i] * per_h are at most 32766.
+ * packed[i] = floor(g * per_g + high half of bits / 2^32) << 16 | floor(h * per_h + low half / 2^32), where the
+ * second is at least 1 when h > 0, or 1 in any case with is_equal. |g * per_g| and h * per_h are at most 32766.
+ * Adds what it made to *sums. n is a multiple of AG_LANES, at most AG_LANES_BLOCK.
  */
-void ag_round_block(AgCpuLevel level, int n, uint64_t key, const uint32_t *rows, const double *g,
-					const double *h, double per_g, double per_h, uint32_t *packed);
+void ag_round_block(AgCpuLevel level, int n, uint64_t key, const uint32_t *rows,
+					const AgGradient *gradients, double per_g, double per_h, bool is_equal,
+					uint32_t *packed, AgPackedSums *sums);
 
 #endif

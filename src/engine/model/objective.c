@@ -160,9 +160,38 @@ store_block(const AgLoss *loss, const uint32_t *rows, int n, const double *p, in
 		gradients[rows[i]] = (AgGradient){(float) g[i], (float) h[i]};
 }
 
+/* Rows without weights. Those that follow each other are read and written where they are. */
+static void
+logistic_block(const AgLoss *loss, const uint32_t *rows, int n)
+{
+	const int32_t *class_of = loss->data->class_of;
+	double scores[AG_LANES_BLOCK];
+	int32_t classes[AG_LANES_BLOCK];
+	AgGradient gradients[AG_LANES_BLOCK];
+	int n_up = (n + AG_LANES - 1) / AG_LANES * AG_LANES;
+
+	if (n == n_up && ag_rows_are_dense(rows, n))
+	{
+		ag_logistic_block(loss->level, n, loss->scores + rows[0], class_of + rows[0],
+						  loss->gradients + rows[0]);
+		return;
+	}
+	for (int i = 0; i < n_up; i++)
+	{
+		uint32_t row = rows[i < n ? i : 0];
+
+		scores[i] = loss->scores[row];
+		classes[i] = class_of[row];
+	}
+	ag_logistic_block(loss->level, n_up, scores, classes, gradients);
+	for (int i = 0; i < n; i++)
+		loss->gradients[rows[i]] = gradients[i];
+}
+
 static void
 logistic_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
 {
+	bool is_weighted = loss->data->weight != NULL || loss->weights.positive != 1.0;
 	double p[AG_LANES_BLOCK];
 
 	(void) output;
@@ -171,6 +200,11 @@ logistic_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
 		const uint32_t *rows = loss->data->train_rows + at;
 		int n = end - at < AG_LANES_BLOCK ? (int) (end - at) : AG_LANES_BLOCK;
 
+		if (!is_weighted)
+		{
+			logistic_block(loss, rows, n);
+			continue;
+		}
 		for (int i = 0; i < n; i++)
 			p[i] = loss->scores[rows[i]];
 		for (int i = n; i % AG_LANES != 0; i++)
@@ -409,20 +443,23 @@ gradients_task(void *arg, int64_t begin, int64_t end, int thread)
 {
 	AgLossTask *task = arg;
 	const AgLoss *loss = task->loss;
+	const uint32_t *rows = loss->data->train_rows;
 	float max_g = 0.0f, max_h = 0.0f;
 
 	(void) thread;
 	if (ag_cancelled(task->ctx))
 		return;
 	loss->objective->gradients(loss, task->output, begin, end);
-	for (int64_t i = begin; i < end; i++)
-	{
-		uint32_t row = loss->data->train_rows[i];
-		float g = fabsf(loss->gradients[row].g), h = loss->gradients[row].h;
+	if (begin < end && ag_rows_are_dense(rows + begin, end - begin))
+		ag_gradient_range(loss->level, end - begin, loss->gradients + rows[begin], &max_g, &max_h);
+	else
+		for (int64_t i = begin; i < end; i++)
+		{
+			float g = fabsf(loss->gradients[rows[i]].g), h = loss->gradients[rows[i]].h;
 
-		max_g = g > max_g ? g : max_g;
-		max_h = h > max_h ? h : max_h;
-	}
+			max_g = g > max_g ? g : max_g;
+			max_h = h > max_h ? h : max_h;
+		}
 	raise_to(&task->max_g, max_g);
 	raise_to(&task->max_h, max_h);
 }

@@ -15,12 +15,6 @@
 
 struct AgLoss;
 
-/* One row's, together: they are always read together. */
-typedef struct AgGradient
-{
-	float g, h;
-} AgGradient;
-
 /* How some families weigh gradients. */
 typedef struct AgLossWeights
 {
@@ -73,6 +67,13 @@ ag_row_weight(const AgTrainData *data, uint32_t row)
 	if (data->weight == NULL)
 		return 1.0;
 	return data->weight[row] < AG_WEIGHT_MAX ? data->weight[row] : AG_WEIGHT_MAX;
+}
+
+/* Do n ascending rows, at least one, follow each other without a gap? */
+static inline bool
+ag_rows_are_dense(const uint32_t *rows, int64_t n)
+{
+	return (int64_t) rows[n - 1] - (int64_t) rows[0] == n - 1;
 }
 
 /* Of the train rows; 1 where they can't be weighed. */

@@ -191,9 +191,8 @@ is_common(const AgSplitRules *rules, const AgSplitNode *node)
 
 static void
 search_number(const AgBins *bins, const AgHistLayout *layout, const AgSplitRules *rules,
-			  const AgSplitNode *node, int f, AgSplitSums *sums, AgSplit *best)
+			  const AgSplitNode *node, int f, double bar, AgSplitSums *sums, AgSplit *best)
 {
-	double bar = ag_split_bar(rules, node);
 	const int64_t *cells = NULL;
 	AgSplit split = {.feature = f};
 	bool has_missing;
@@ -216,19 +215,25 @@ search_number(const AgBins *bins, const AgHistLayout *layout, const AgSplitRules
 
 void
 ag_split_search(const AgBins *bins, const AgHistLayout *layout, const AgSplitRules *rules,
-				const AgSplitNode *node, int f, AgSplit *best)
+				const AgSplitNode *node, const int *features, int n_features, AgSplit *best)
 {
-	const AgBinFeature *feature = bins->features + f;
+	double bar = ag_split_bar(rules, node);
 	AgSplitSums sums;
 
-	sums.is_counted = false;
-	sums.g[0] = sums.h[0] = 0;
-	if (feature->is_category || !is_common(rules, node))
-		ag_hist_load(layout, node->hist, f, feature->n_bins + 1, sums.g, sums.h);
-	if (feature->is_category)
-		ag_split_search_category(bins, rules, node, f, &sums, best);
-	else
-		search_number(bins, layout, rules, node, f, &sums, best);
+	for (int i = 0; i < n_features; i++)
+	{
+		int f = features[i];
+		const AgBinFeature *feature = bins->features + f;
+
+		sums.is_counted = false;
+		sums.g[0] = sums.h[0] = 0;
+		if (feature->is_category || !is_common(rules, node))
+			ag_hist_load(layout, node->hist, f, feature->n_bins + 1, sums.g, sums.h);
+		if (feature->is_category)
+			ag_split_search_category(bins, rules, node, f, bar, &sums, best);
+		else
+			search_number(bins, layout, rules, node, f, bar, &sums, best);
+	}
 }
 
 bool
@@ -242,7 +247,17 @@ ag_split_goes_left(const AgSplit *split, int bin)
 void
 ag_split_bits(const AgSplit *split, uint32_t *left_bits)
 {
-	memset(left_bits, 0, AG_HIST_BINS / 8);
-	for (int b = 0; b < AG_HIST_BINS; b++)
-		left_bits[b >> 5] |= (uint32_t) ag_split_goes_left(split, b) << (b & 31);
+	int n_left = split->bin + 1; /* numeric: bins below it go left, but for the missing one */
+
+	for (int w = 0; w < AG_HIST_BINS / 32; w++)
+	{
+		int n = n_left - 32 * w;
+
+		if (split->is_category)
+			left_bits[w] = (uint32_t) (split->left_bins[w / 2] >> (w % 2 * 32));
+		else
+			left_bits[w] = n >= 32 ? UINT32_MAX : n <= 0 ? 0 : (UINT32_C(1) << n) - 1;
+	}
+	if (!split->is_category)
+		left_bits[0] = (left_bits[0] & ~UINT32_C(1)) | split->missing_left;
 }

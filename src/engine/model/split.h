@@ -83,11 +83,11 @@ ag_split_better(const AgSplit *a, const AgSplit *b)
 }
 
 /*
- * Replaces *best when feature f has a better split of the node. Reads the histogram, and the
+ * Replaces *best when one of the features has a better split of the node. Reads the histogram, and the
  * node's rows only where hessians can't decide whether a child has enough rows.
  */
 void ag_split_search(const AgBins *bins, const AgHistLayout *layout, const AgSplitRules *rules,
-					 const AgSplitNode *node, int f, AgSplit *best);
+					 const AgSplitNode *node, const int *features, int n_features, AgSplit *best);
 
 /* A leaf's best value for sums of n_rows rows whose parent has the value parent_output. All in quantised units. */
 double ag_leaf_output(const AgSplitRules *rules, double g, double h, double l2, int64_t n_rows,
@@ -121,6 +121,7 @@ double ag_split_score(const AgSplitRules *rules, const AgSplitNode *node, double
 double ag_split_bar(const AgSplitRules *rules, const AgSplitNode *node);
 
 void ag_split_search_category(const AgBins *bins, const AgSplitRules *rules,
-							  const AgSplitNode *node, int f, AgSplitSums *sums, AgSplit *best);
+							  const AgSplitNode *node, int f, double bar, AgSplitSums *sums,
+							  AgSplit *best);
 
 #endif

@@ -201,14 +201,14 @@ place_absent(AgLevelSearch *search)
 
 void
 ag_split_search_category(const AgBins *bins, const AgSplitRules *rules, const AgSplitNode *node,
-						 int f, AgSplitSums *sums, AgSplit *best)
+						 int f, double bar, AgSplitSums *sums, AgSplit *best)
 {
 	AgLevelSearch search = {.feature = bins->features + f,
 							.rules = rules,
 							.node = node,
 							.sums = sums,
 							.f = f,
-							.bar = ag_split_bar(rules, node),
+							.bar = bar,
 							.split = {.feature = f, .is_category = true}};
 
 	search.score = search.bar;

@@ -17,6 +17,7 @@ typedef int64_t AgLongs __attribute__((vector_size(64)));
 typedef uint64_t AgWords __attribute__((vector_size(64)));
 typedef int32_t AgInts __attribute__((vector_size(32)));
 typedef uint32_t AgHalves __attribute__((vector_size(32)));
+typedef float AgFloats __attribute__((vector_size(32)));
 
 #define AG_INLINE static inline __attribute__((always_inline))
 
@@ -27,6 +28,77 @@ typedef uint32_t AgHalves __attribute__((vector_size(32)));
 	{                                                                                              \
 		x, x, x, x, x, x, x, x                                                                     \
 	}
+
+/* ---- operations on lanes that several files use ---- */
+
+/* x = ag_exp(x) for |x| <= 700, operation by operation. */
+AG_INLINE void
+exp_lanes(AgDoubles *x)
+{
+	const AgLongs half = (AgLongs) (AgDoubles) AG_EIGHT(0.5);
+	AgDoubles k = *x * 1.4426950408889634;
+	AgInts n = __builtin_convertvector(k + (AgDoubles) (((AgLongs) k & INT64_MIN) | half), AgInts);
+	AgLongs bits = (__builtin_convertvector(n, AgLongs) + 1023) << 52;
+	AgDoubles r, p;
+
+	k = __builtin_convertvector(n, AgDoubles);
+	r = *x - k * 6.93147180369123816490e-01;
+	r = r - k * 1.90821492927058770002e-10;
+	p = r * (1.0 / 6227020800.0) + 1.0 / 479001600.0;
+	p = p * r + 1.0 / 39916800.0;
+	p = p * r + 1.0 / 3628800.0;
+	p = p * r + 1.0 / 362880.0;
+	p = p * r + 1.0 / 40320.0;
+	p = p * r + 1.0 / 5040.0;
+	p = p * r + 1.0 / 720.0;
+	p = p * r + 1.0 / 120.0;
+	p = p * r + 1.0 / 24.0;
+	p = p * r + 1.0 / 6.0;
+	p = p * r + 0.5;
+	p = p * r + 1.0;
+	p = p * r + 1.0;
+	*x = p * (AgDoubles) bits;
+}
+
+/* x = ag_sigmoid(x) for |x| <= 700. */
+AG_INLINE void
+sigmoid_lanes(AgDoubles *x)
+{
+	const AgDoubles one = AG_EIGHT(1.0);
+	AgLongs is_negative = (AgLongs) *x >> 63;
+	AgDoubles e = (AgDoubles) ((AgLongs) *x | INT64_MIN); /* -|x| */
+
+	exp_lanes(&e);
+	*x = AG_CHOOSE(is_negative, e, one) / (one + e);
+}
+
+/* x = ag_mix64(x). */
+AG_INLINE void
+mix_lanes(AgWords *x)
+{
+	*x ^= *x >> 30;
+	*x *= UINT64_C(0xbf58476d1ce4e5b9);
+	*x ^= *x >> 27;
+	*x *= UINT64_C(0x94d049bb133111eb);
+	*x ^= *x >> 31;
+}
+
+/*
+ * floor(x + u) where u is the low 32 bits of each word over 2^32: those are put behind the leading bit of 2^52, and
+ * 2^52 is taken off, which is exact and needs no conversion that AVX2 lacks.
+ */
+AG_INLINE void
+round_lanes(const AgDoubles *x, const AgWords *words, AgInts *rounded)
+{
+	AgWords bits = (*words & UINT64_C(0xffffffff)) | UINT64_C(0x4330000000000000);
+	AgDoubles sum = *x + ((AgDoubles) bits - 0x1.0p52) * 0x1.0p-32;
+	AgInts n = __builtin_convertvector(sum, AgInts);
+	AgLongs is_above = __builtin_convertvector(n, AgDoubles) > sum;
+
+	*rounded = n + __builtin_convertvector(is_above, AgInts);
+}
+
+/* ---- a function for each kind of CPU ---- */
 
 /* One function a level around name_body, and name_at(level, ...) that calls the right one. */
 #if defined(__x86_64__)
