@@ -85,8 +85,8 @@ main(int argc, char **argv)
 		for (int64_t i = 0; i < n_rows; i++)
 			if (ag_random_below(77, (uint64_t) i, (uint32_t) one_in) == 0)
 			{
-				list.ids[n] = (uint32_t) i;
-				list.grads[n++] = (uint32_t) ag_random_u64(78, (uint64_t) i) & 0xffff7fffu;
+				list.ids[n++] = (uint32_t) i;
+				list.grads[i] = (uint32_t) ag_random_u64(78, (uint64_t) i) & 0xffff7fffu;
 			}
 		for (int r = 0; r < 9; r++)
 		{

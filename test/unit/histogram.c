@@ -20,8 +20,8 @@ sum_rows(const AgBins *bins, const AgRowList *list, int64_t n, Sums *sums)
 		{
 			int bin = bins->columns[f * bins->column_stride + list->ids[i]];
 
-			sums->g[f][bin] += ag_packed_g(list->grads[i]);
-			sums->h[f][bin] += ag_packed_h(list->grads[i]);
+			sums->g[f][bin] += ag_packed_g(list->grads[list->ids[i]]);
+			sums->h[f][bin] += ag_packed_h(list->grads[list->ids[i]]);
 		}
 }
 
@@ -85,7 +85,7 @@ test_build(int64_t n, int64_t n_child, int max_bins, int n_numbers, bool is_extr
 	AG_CHECK_EQ(n_differences(&builder, &child, &sums), 0);
 	ag_hist_subtract(&builder, &parent, &child, n - n_child);
 	AG_CHECK_EQ(parent.is_wide, n - n_child > AG_NARROW_ROWS);
-	rest = (AgRowList){list.ids + n_child, list.grads + n_child};
+	rest = (AgRowList){list.ids + n_child, list.grads};
 	sum_rows(table.bins, &rest, n - n_child, &sums);
 	AG_CHECK_EQ(n_differences(&builder, &parent, &sums), 0);
 	free(parent.cells);
@@ -97,13 +97,13 @@ test_build(int64_t n, int64_t n_child, int max_bins, int n_numbers, bool is_extr
 	bench_end(&bench);
 }
 
-/* Every row arrives once, on its side, with its own gradient. */
+/* Every row arrives once, on its side; of all rows, and of one in several, as nodes far from the root list them. */
 static void
-test_partition(AgCpuLevel level, int64_t n, int n_threads)
+test_partition(AgCpuLevel level, int64_t n, int one_in, int n_threads)
 {
 	Bench bench;
 	Table table;
-	AgRowList from, to;
+	uint32_t *from = malloc((size_t) n * sizeof *from), *to = malloc((size_t) n * sizeof *to);
 	AgPartitionScratch *scratch = malloc((size_t) n_threads * sizeof *scratch);
 	AgSplit splits[3] = {{.feature = 0, .bin = 100},
 						 {.feature = 1, .bin = 7, .missing_left = true},
@@ -113,24 +113,28 @@ test_partition(AgCpuLevel level, int64_t n, int n_threads)
 	bench_init(&bench, n_threads);
 	table_init(&table, n, 3, 1, 300, 0.1, 0, 78);
 	table_bin(&table, &bench.ctx, 254);
-	make_list(&from, n, false, 6);
-	make_list(&to, n, false, 7);
 	for (int s = 0; s < 3; s++)
 	{
 		const uint8_t *column = table.bins->columns + splits[s].feature * table.bins->column_stride;
-		int64_t n_left = -1, n_expected = 0, n_wrong = 0;
+		int64_t n_left = -1, n_expected = 0, n_wrong = 0, n_listed = 0;
 
 		memset(seen, 0, (size_t) n);
 		for (int64_t i = 0; i < n; i++)
-			n_expected += ag_split_goes_left(&splits[s], column[i]);
-		AG_CHECK(ag_partition(&bench.ctx, level, table.bins, &splits[s], &from, n, &to, scratch,
-							  &n_left) == AG_OK);
-		AG_CHECK_EQ(n_left, n_expected);
-		for (int64_t i = 0; i < n; i++)
 		{
-			uint32_t id = to.ids[i];
+			if (ag_random_below(6, (uint64_t) i, (uint32_t) one_in) != 0)
+				continue;
+			from[n_listed++] = (uint32_t) i;
+			n_expected += ag_split_goes_left(&splits[s], column[i]);
+		}
+		AG_CHECK(ag_partition(&bench.ctx, level, table.bins, &splits[s], from, n_listed, to,
+							  scratch, &n_left) == AG_OK);
+		AG_CHECK_EQ(n_left, n_expected);
+		for (int64_t i = 0; i < n_listed; i++)
+		{
+			uint32_t id = to[i];
 
-			n_wrong += id >= n || seen[id] || to.grads[i] != from.grads[id] ||
+			n_wrong += id >= n || seen[id] ||
+					   ag_random_below(6, (uint64_t) id, (uint32_t) one_in) != 0 ||
 					   ag_split_goes_left(&splits[s], column[id]) != (i < n_left);
 			seen[id < n ? id : 0] = 1;
 		}
@@ -138,10 +142,8 @@ test_partition(AgCpuLevel level, int64_t n, int n_threads)
 	}
 	free(seen);
 	free(scratch);
-	free(from.ids);
-	free(from.grads);
-	free(to.ids);
-	free(to.grads);
+	free(from);
+	free(to);
 	table_end(&table);
 	bench_end(&bench);
 }
@@ -166,9 +168,11 @@ main(void)
 	for (int level = AG_CPU_PORTABLE; level <= (int) ag_cpu_level(); level++)
 		for (int n_threads = 1; n_threads <= 3; n_threads++)
 		{
-			test_partition((AgCpuLevel) level, 1, n_threads);
-			test_partition((AgCpuLevel) level, 1005, n_threads);
-			test_partition((AgCpuLevel) level, 40001, n_threads);
+			test_partition((AgCpuLevel) level, 1, 1, n_threads);
+			test_partition((AgCpuLevel) level, 1005, 1, n_threads);
+			test_partition((AgCpuLevel) level, 40001, 1, n_threads);
+			test_partition((AgCpuLevel) level, 40001, 5, n_threads);
+			test_partition((AgCpuLevel) level, 70000, 30, n_threads);
 		}
 	return ag_unit_done("histogram");
 }

@@ -60,7 +60,8 @@ try_split(const Node *node, const AgSplit *split)
 
 	for (int64_t i = 0; i < node->n; i++)
 	{
-		int64_t g = ag_packed_g(node->list->grads[i]), h = ag_packed_h(node->list->grads[i]);
+		int64_t g = ag_packed_g(node->list->grads[node->list->ids[i]]);
+		int64_t h = ag_packed_h(node->list->grads[node->list->ids[i]]);
 		bool is_left = ag_split_goes_left(split, column[node->list->ids[i]]);
 
 		cut.sum_g += g;
@@ -430,6 +431,7 @@ test_growth(int64_t n, int max_leaves, int n_threads, bool has_few_slots)
 					   .feature_fraction_bylevel = 1.0,
 					   .feature_fraction_bynode = 1.0};
 	SlowLeaf *leaves = calloc((size_t) max_leaves, sizeof *leaves);
+	uint32_t *grads;
 	int *made = calloc((size_t) max_leaves, sizeof *made);
 	int n_leaves = 1, n_made = 1, n_wrong = 0;
 
@@ -437,6 +439,7 @@ test_growth(int64_t n, int max_leaves, int n_threads, bool has_few_slots)
 	table_init(&table, n, 5, 2, 12, 0.1, 0, 55);
 	table_bin(&table, &bench.ctx, 100);
 	make_list(&table, n, 2, &leaves[0].list, &quantum);
+	grads = leaves[0].list.grads;
 	leaves[0].n = n;
 	leaves[0].sums = quantum;
 	params.min_data_in_leaf = 15;
@@ -473,20 +476,20 @@ test_growth(int64_t n, int max_leaves, int n_threads, bool has_few_slots)
 
 			sides[side] = (SlowLeaf){.sums = {.g = 1.0, .h = 1.0}};
 			sides[side].list.ids = malloc((size_t) parent.n * sizeof(uint32_t));
-			sides[side].list.grads = malloc((size_t) parent.n * sizeof(uint32_t));
+			sides[side].list.grads = parent.list.grads;
 			for (int64_t i = 0; i < parent.n; i++)
 			{
-				if (ag_split_goes_left(&parent.split, column[parent.list.ids[i]]) != (side == 0))
+				uint32_t id = parent.list.ids[i];
+
+				if (ag_split_goes_left(&parent.split, column[id]) != (side == 0))
 					continue;
-				sides[side].list.ids[sides[side].n] = parent.list.ids[i];
-				sides[side].list.grads[sides[side].n++] = parent.list.grads[i];
-				sides[side].sums.sum_g += ag_packed_g(parent.list.grads[i]);
-				sides[side].sums.sum_h += ag_packed_h(parent.list.grads[i]);
+				sides[side].list.ids[sides[side].n++] = id;
+				sides[side].sums.sum_g += ag_packed_g(parent.list.grads[id]);
+				sides[side].sums.sum_h += ag_packed_h(parent.list.grads[id]);
 			}
 			slow_leaf(&bench.ctx, table.bins, &rules, &sides[side]);
 		}
 		free(parent.list.ids);
-		free(parent.list.grads);
 		leaves[best] = sides[0];
 		made[best] = n_made++;
 		made[n_leaves] = n_made++;
@@ -501,8 +504,8 @@ test_growth(int64_t n, int max_leaves, int n_threads, bool has_few_slots)
 		AG_CHECK(leaves[l].n >= 15);
 		AG_CHECK(grower.n_leaves == max_leaves || leaves[l].split.feature < 0);
 		free(leaves[l].list.ids);
-		free(leaves[l].list.grads);
 	}
+	free(grads);
 	ag_grower_free(&bench.ctx, &grower);
 	free(leaves);
 	free(made);

@@ -66,10 +66,9 @@ ag_grower_create(const AgContext *ctx, const AgBins *bins, int64_t n_rows, const
 	grower->level = ag_cpu_level();
 	AG_TRY(ag_hist_builder_create(ctx, bins, &grower->hists));
 	for (int l = 0; l < 2; l++)
-	{
 		AG_TRY(ag_get(ctx, (size_t) n_rows, sizeof(uint32_t), &grower->lists[l].ids));
-		AG_TRY(ag_get(ctx, (size_t) n_rows, sizeof(uint32_t), &grower->lists[l].grads));
-	}
+	AG_TRY(ag_get(ctx, (size_t) bins->n_rows, sizeof(uint32_t), &grower->lists[0].grads));
+	grower->lists[1].grads = grower->lists[0].grads;
 	AG_TRY(ag_get(ctx, n_threads, sizeof(AgPartitionScratch), &grower->scratch));
 	AG_TRY(ag_get(ctx, n_leaves, sizeof(AgOpenLeaf), &grower->open));
 	AG_TRY(ag_get(ctx, n_leaves, sizeof(int), &grower->heap));
@@ -93,10 +92,8 @@ ag_grower_free(const AgContext *ctx, AgGrower *grower)
 	ag_symmetric_free(ctx, grower);
 	ag_hist_builder_free(ctx, &grower->hists);
 	for (int l = 0; l < 2; l++)
-	{
 		ag_mem_free(mem, grower->lists[l].ids);
-		ag_mem_free(mem, grower->lists[l].grads);
-	}
+	ag_mem_free(mem, grower->lists[0].grads);
 	for (int s = 0; grower->slots != NULL && s < grower->n_slots; s++)
 		ag_mem_free(mem, grower->slots[s]);
 	ag_mem_free(mem, grower->scratch);
@@ -122,8 +119,9 @@ ag_grower_memory(const AgBins *bins, int64_t n_rows, const AgGrowth *growth, int
 	return (growth->is_symmetric
 				? ag_symmetric_memory(n_cells, bins->n_features, growth->max_leaves)
 				: 0) +
-		   n_rows * 16 + n_slots * n_cells * wide * 8 + n_threads * n_cells * (1 + wide) * 8 +
-		   n_threads * (int64_t) sizeof(AgPartitionScratch) + bins->n_features * 16 +
+		   n_rows * 8 + bins->n_rows * 4 + n_slots * n_cells * wide * 8 +
+		   n_threads * n_cells * (1 + wide) * 8 + n_threads * (int64_t) sizeof(AgPartitionScratch) +
+		   bins->n_features * 16 +
 		   n_leaves *
 			   (int64_t) (sizeof(AgOpenLeaf) + sizeof(AgGrownNode) + sizeof(AgGrownLeaf) + 24);
 }
@@ -332,19 +330,13 @@ search_leaves(AgGrowing *growing, AgOpenLeaf **leaves, int n_leaves)
 	return ag_check_cancel(grower->ctx);
 }
 
-static AgRowList
-leaf_list(const AgGrower *grower, const AgGrownLeaf *leaf, int list)
-{
-	return (AgRowList){grower->lists[list].ids + leaf->begin,
-					   grower->lists[list].grads + leaf->begin};
-}
-
 static AgStatus
 build_hist(AgGrowing *growing, AgOpenLeaf *open)
 {
 	AgGrower *grower = growing->grower;
-	AgRowList list = leaf_list(grower, &open->leaf, open->leaf.list);
+	AgRowList list = grower->lists[open->leaf.list];
 
+	list.ids += open->leaf.begin;
 	AG_TRY(take_slot(growing, open));
 	return ag_hist_build(&grower->hists, &list, open->leaf.n_rows, &open->hist);
 }
@@ -446,13 +438,13 @@ split_leaf(AgGrowing *growing, int at)
 {
 	AgGrower *grower = growing->grower;
 	AgOpenLeaf parent = grower->open[at];
-	AgRowList from = leaf_list(grower, &parent.leaf, parent.leaf.list);
-	AgRowList to = leaf_list(grower, &parent.leaf, 1 - parent.leaf.list);
+	uint32_t *from = grower->lists[parent.leaf.list].ids + parent.leaf.begin;
+	uint32_t *to = grower->lists[1 - parent.leaf.list].ids + parent.leaf.begin;
 	int64_t n_left;
 	int node = grower->n_nodes++, right = grower->n_leaves++;
 
-	AG_TRY(ag_partition(grower->ctx, grower->level, grower->bins, &parent.split, &from,
-						parent.leaf.n_rows, &to, grower->scratch, &n_left));
+	AG_TRY(ag_partition(grower->ctx, grower->level, grower->bins, &parent.split, from,
+						parent.leaf.n_rows, to, grower->scratch, &n_left));
 	grower->nodes[node].split = parent.split;
 	hang(grower, &parent, node);
 	make_child(growing, &parent, node, false, parent.leaf.begin, n_left, at);

@@ -140,8 +140,7 @@ build_leaf(AgLevelWork *work, int l, bool is_kept, AgHist *hist)
 {
 	AgGrower *grower = work->grower;
 	const AgGrownLeaf *leaf = grower->leaves + l;
-	AgRowList list = {grower->lists[leaf->list].ids + leaf->begin,
-					  grower->lists[leaf->list].grads + leaf->begin};
+	AgRowList list = {grower->lists[leaf->list].ids + leaf->begin, grower->lists[leaf->list].grads};
 	int slot;
 
 	AG_TRY(take_slot(grower, is_kept, &slot, hist));
@@ -314,15 +313,13 @@ split_level(AgLevelWork *work, const AgSplit *split)
 	for (int l = n - 1; l >= 0; l--)
 	{
 		AgGrownLeaf leaf = grower->leaves[l];
-		AgRowList from = {grower->lists[leaf.list].ids + leaf.begin,
-						  grower->lists[leaf.list].grads + leaf.begin};
-		AgRowList to = {grower->lists[1 - leaf.list].ids + leaf.begin,
-						grower->lists[1 - leaf.list].grads + leaf.begin};
+		uint32_t *from = grower->lists[leaf.list].ids + leaf.begin;
+		uint32_t *to = grower->lists[1 - leaf.list].ids + leaf.begin;
 		int64_t n_left = 0;
 
 		if (leaf.n_rows > 0)
-			AG_TRY(ag_partition(grower->ctx, grower->level, grower->bins, split, &from, leaf.n_rows,
-								&to, grower->scratch, &n_left));
+			AG_TRY(ag_partition(grower->ctx, grower->level, grower->bins, split, from, leaf.n_rows,
+								to, grower->scratch, &n_left));
 		grower->nodes[n - 1 + l].split = *split;
 		for (int c = 0; c < 2; c++)
 			grower->leaves[2 * l + c] =

@@ -88,7 +88,7 @@ add_rows_fixed(const AgBins *bins, int n_features, const AgRowList *list, int64_
 	for (int64_t i = begin; i < end; i++)
 	{
 		const uint8_t *row = bins->rows + (int64_t) list->ids[i] * bins->row_stride;
-		int64_t value = widen(list->grads[i]);
+		int64_t value = widen(list->grads[list->ids[i]]);
 		int64_t *at = cells;
 		int f = 0;
 
@@ -126,7 +126,8 @@ add_rows_tight(const AgBins *bins, const AgHistLayout *layout, const AgRowList *
 	{
 		const uint8_t *row = bins->rows + (int64_t) list->ids[i] * bins->row_stride;
 		const uint8_t *next = bins->rows + (int64_t) list->ids[i + 1] * bins->row_stride;
-		int64_t value = widen(list->grads[i]), next_value = widen(list->grads[i + 1]);
+		int64_t value = widen(list->grads[list->ids[i]]),
+				next_value = widen(list->grads[list->ids[i + 1]]);
 
 		if (i + AG_HIST_AHEAD + 1 < end)
 		{
@@ -146,7 +147,7 @@ add_rows_tight(const AgBins *bins, const AgHistLayout *layout, const AgRowList *
 	for (; i < end; i++)
 	{
 		const uint8_t *row = bins->rows + (int64_t) list->ids[i] * bins->row_stride;
-		int64_t value = widen(list->grads[i]);
+		int64_t value = widen(list->grads[list->ids[i]]);
 
 		for (int f = 0; f < layout->n_features; f++)
 			cells[offset[f] + row[f]] += value;

@@ -1,9 +1,8 @@
 /*
  * partition.h - moving a node's rows to its children.
  *
- * Reads the split feature's byte column, and moves ids and packed gradients from one pair of arrays to the
- * other. The order of rows within a child is not defined (threads reserve room chunk by chunk); nothing that
- * is computed from a list depends on it.
+ * Reads the split feature's byte column, and moves ids from one array to the other. The order of rows within a child
+ * is not defined (threads reserve room chunk by chunk); nothing that is computed from a list depends on it.
  */
 #ifndef AG_PARTITION_H
 #define AG_PARTITION_H
@@ -20,18 +19,16 @@
 /* One thread's room, slack for whole vectors included. */
 typedef struct AgPartitionScratch
 {
-	uint32_t left_ids[AG_PARTITION_CHUNK + 16];
-	uint32_t left_grads[AG_PARTITION_CHUNK + 16];
-	uint32_t right_ids[AG_PARTITION_CHUNK + 16];
-	uint32_t right_grads[AG_PARTITION_CHUNK + 16];
+	uint32_t left[AG_PARTITION_CHUNK + 16];
+	uint32_t right[AG_PARTITION_CHUNK + 16];
 } AgPartitionScratch;
 
 /*
- * Moves from[0, n_rows) to to[0, n_rows): left rows in front, right rows behind; *n_left of them are
- * left. scratch[] has one entry for each thread of the pool. AG_ERR_CANCELLED leaves to undefined.
+ * Moves from[n_rows] to to[n_rows]: left rows in front, right rows behind; *n_left of them are left. from is used up.
+ * scratch[] has one entry for each thread of the pool. AG_ERR_CANCELLED leaves both undefined.
  */
 AgStatus ag_partition(const AgContext *ctx, AgCpuLevel level, const AgBins *bins,
-					  const AgSplit *split, const AgRowList *from, int64_t n_rows, AgRowList *to,
+					  const AgSplit *split, uint32_t *from, int64_t n_rows, uint32_t *to,
 					  AgPartitionScratch *scratch, int64_t *n_left);
 
 #endif

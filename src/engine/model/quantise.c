@@ -29,7 +29,7 @@ static void
 quantise_block(const AgQuantiseTask *task, int64_t at, int n, AgPackedSums *sums)
 {
 	const uint32_t *rows = task->rows + at;
-	uint32_t ids[AG_LANES_BLOCK], *packed = task->list->grads + at;
+	uint32_t packed[AG_LANES_BLOCK];
 	AgGradient gathered[AG_LANES_BLOCK];
 	int whole = n / AG_LANES * AG_LANES;
 
@@ -37,38 +37,39 @@ quantise_block(const AgQuantiseTask *task, int64_t at, int n, AgPackedSums *sums
 	if (n == whole && ag_rows_are_dense(rows, n))
 	{
 		ag_round_block(task->level, n, task->key, rows, task->gradients + rows[0], task->per_g,
-					   task->per_h, task->has_equal_hessians, packed, sums);
+					   task->per_h, task->has_equal_hessians, task->list->grads + rows[0], sums);
 		return;
 	}
 	for (int i = 0; i < n; i++)
 		gathered[i] = task->gradients[rows[i]];
 	ag_round_block(task->level, whole, task->key, rows, gathered, task->per_g, task->per_h,
 				   task->has_equal_hessians, packed, sums);
-	if (n == whole)
-		return;
-	/* The last few: with copies of the first of them, whose sums are left out. */
-	for (int i = 0; i < AG_LANES; i++)
-	{
-		int from = whole + i < n ? whole + i : whole;
-
-		ids[i] = rows[from];
-		gathered[i] = gathered[from];
-	}
+	if (whole < n)
 	{
 		AgPackedSums eight = {.min_h = UINT32_MAX};
-		uint32_t last[AG_LANES];
+		AgGradient last[AG_LANES];
+		uint32_t ids[AG_LANES];
 
-		ag_round_block(task->level, AG_LANES, task->key, ids, gathered, task->per_g, task->per_h,
-					   task->has_equal_hessians, last, &eight);
+		/* The last few: with copies of the first of them, whose sums are left out. */
+		for (int i = 0; i < AG_LANES; i++)
+		{
+			int from = whole + i < n ? whole + i : whole;
+
+			ids[i] = rows[from];
+			last[i] = gathered[from];
+		}
+		ag_round_block(task->level, AG_LANES, task->key, ids, last, task->per_g, task->per_h,
+					   task->has_equal_hessians, packed + whole, &eight);
 		sums->min_h = eight.min_h < sums->min_h ? eight.min_h : sums->min_h;
 		sums->max_h = eight.max_h > sums->max_h ? eight.max_h : sums->max_h;
-		for (int i = 0; whole + i < n; i++)
+		for (int i = whole; i < n; i++)
 		{
-			packed[whole + i] = last[i];
-			sums->sum_g += ag_packed_g(last[i]);
-			sums->sum_h += ag_packed_h(last[i]);
+			sums->sum_g += ag_packed_g(packed[i]);
+			sums->sum_h += ag_packed_h(packed[i]);
 		}
 	}
+	for (int i = 0; i < n; i++)
+		task->list->grads[rows[i]] = packed[i];
 }
 
 static void

@@ -1,8 +1,7 @@
 /*
  * quantise.h - gradients as small integers, and the row lists that trees grow on.
  *
- * A gradient and a hessian become 16 bits each, packed in one word that travels with the row's id through
- * the partitions. Rounding is stochastic (Shi et al. 2022, "Quantized training of gradient boosting
+ * A gradient and a hessian become 16 bits each, packed in one word. Rounding is stochastic (Shi et al. 2022, "Quantized training of gradient boosting
  * decision trees"): unbiased sums, with random bits that depend on (key, row) alone.
  */
 #ifndef AG_QUANTISE_H
@@ -13,11 +12,11 @@
 
 #define AG_QUANTUM_MAX 32767 /* the largest absolute quantised gradient, and hessian */
 
-/* A row in a list: its id and its packed gradient, as two parallel arrays. */
+/* Listed rows. Lists are moved about, gradients stay where their row is: reading one beside the row's bins costs nothing. */
 typedef struct AgRowList
 {
 	uint32_t *ids;
-	uint32_t *grads; /* gradient << 16 | hessian: int16 and uint16 */
+	uint32_t *grads; /* [row], for all lists the same: gradient << 16 | hessian: int16 and uint16 */
 } AgRowList;
 
 static inline int32_t
@@ -42,7 +41,7 @@ typedef struct AgQuantum
 } AgQuantum;
 
 /*
- * Fills list with rows[n_rows] and their quantised gradients. A hessian above 0 never becomes 0; where
+ * Fills list->ids with rows[n_rows] and list->grads at these rows with their quantised gradients. A hessian above 0 never becomes 0; where
  * hessians are known to be equal they all become 1.
  */
 AgStatus ag_quantise(const AgContext *ctx, const AgGradient *gradients, bool has_equal_hessians,
