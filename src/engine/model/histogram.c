@@ -77,24 +77,38 @@ widen(uint32_t packed)
 	return (int64_t) ((uint64_t) (int64_t) ag_packed_g(packed) << 32) + ag_packed_h(packed);
 }
 
+/* What the inner loops read, out of reach of the compiler's fear that a cell could be one of these. */
+typedef struct AgRowSource
+{
+	const uint8_t *rows;
+	int64_t stride;
+	const uint32_t *ids, *grads;
+} AgRowSource;
+
+/* Fetches what row i of the list will need. */
+static inline void
+fetch_row(const AgRowSource *source, int64_t i)
+{
+	__builtin_prefetch(source->rows + (int64_t) source->ids[i] * source->stride);
+	__builtin_prefetch(source->grads + source->ids[i]);
+}
+
 /*
  * The inner loop, fixed stride: adds listed rows [begin, end) into a narrow table. Eight bins come in one load, and
  * their cells lie at constant distances; an update is one read-modify-write and little else.
  */
 static void
-add_rows_fixed(const AgBins *bins, int n_features, const AgRowList *list, int64_t begin,
-			   int64_t end, int64_t *cells)
+add_rows_fixed(AgRowSource source, int n_features, int64_t begin, int64_t end, int64_t *cells)
 {
 	for (int64_t i = begin; i < end; i++)
 	{
-		const uint8_t *row = bins->rows + (int64_t) list->ids[i] * bins->row_stride;
-		int64_t value = widen(list->grads[list->ids[i]]);
+		const uint8_t *row = source.rows + (int64_t) source.ids[i] * source.stride;
+		int64_t value = widen(source.grads[source.ids[i]]);
 		int64_t *at = cells;
 		int f = 0;
 
 		if (i + AG_HIST_AHEAD < end)
-			__builtin_prefetch(bins->rows +
-							   (int64_t) list->ids[i + AG_HIST_AHEAD] * bins->row_stride);
+			fetch_row(&source, i + AG_HIST_AHEAD);
 		for (; f + 8 <= n_features; f += 8, at += 8 * AG_HIST_BINS)
 		{
 			uint64_t eight;
@@ -116,27 +130,26 @@ add_rows_fixed(const AgBins *bins, int n_features, const AgRowList *list, int64_
 
 /* The same with features one behind the other, two rows at a time: for features of few bins. */
 static void
-add_rows_tight(const AgBins *bins, const AgHistLayout *layout, const AgRowList *list, int64_t begin,
-			   int64_t end, int64_t *cells)
+add_rows_tight(AgRowSource source, const AgHistLayout *layout, int64_t begin, int64_t end,
+			   int64_t *cells)
 {
 	const uint32_t *offset = layout->offset;
+	int n_features = layout->n_features;
 	int64_t i = begin;
 
 	for (; i + 2 <= end; i += 2)
 	{
-		const uint8_t *row = bins->rows + (int64_t) list->ids[i] * bins->row_stride;
-		const uint8_t *next = bins->rows + (int64_t) list->ids[i + 1] * bins->row_stride;
-		int64_t value = widen(list->grads[list->ids[i]]),
-				next_value = widen(list->grads[list->ids[i + 1]]);
+		const uint8_t *row = source.rows + (int64_t) source.ids[i] * source.stride;
+		const uint8_t *next = source.rows + (int64_t) source.ids[i + 1] * source.stride;
+		int64_t value = widen(source.grads[source.ids[i]]);
+		int64_t next_value = widen(source.grads[source.ids[i + 1]]);
 
 		if (i + AG_HIST_AHEAD + 1 < end)
 		{
-			__builtin_prefetch(bins->rows +
-							   (int64_t) list->ids[i + AG_HIST_AHEAD] * bins->row_stride);
-			__builtin_prefetch(bins->rows +
-							   (int64_t) list->ids[i + AG_HIST_AHEAD + 1] * bins->row_stride);
+			fetch_row(&source, i + AG_HIST_AHEAD);
+			fetch_row(&source, i + AG_HIST_AHEAD + 1);
 		}
-		for (int f = 0; f < layout->n_features; f++)
+		for (int f = 0; f < n_features; f++)
 		{
 			int64_t *at = cells + offset[f];
 
@@ -146,10 +159,10 @@ add_rows_tight(const AgBins *bins, const AgHistLayout *layout, const AgRowList *
 	}
 	for (; i < end; i++)
 	{
-		const uint8_t *row = bins->rows + (int64_t) list->ids[i] * bins->row_stride;
-		int64_t value = widen(list->grads[list->ids[i]]);
+		const uint8_t *row = source.rows + (int64_t) source.ids[i] * source.stride;
+		int64_t value = widen(source.grads[source.ids[i]]);
 
-		for (int f = 0; f < layout->n_features; f++)
+		for (int f = 0; f < n_features; f++)
 			cells[offset[f] + row[f]] += value;
 	}
 }
@@ -158,10 +171,12 @@ static void
 add_rows(const AgBins *bins, const AgHistLayout *layout, const AgRowList *list, int64_t begin,
 		 int64_t end, int64_t *cells)
 {
+	AgRowSource source = {bins->rows, bins->row_stride, list->ids, list->grads};
+
 	if (layout->is_fixed)
-		add_rows_fixed(bins, layout->n_features, list, begin, end, cells);
+		add_rows_fixed(source, layout->n_features, begin, end, cells);
 	else
-		add_rows_tight(bins, layout, list, begin, end, cells);
+		add_rows_tight(source, layout, begin, end, cells);
 }
 
 static void
