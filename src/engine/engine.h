@@ -26,8 +26,9 @@ typedef struct AgMemberRef
 	int ordinal;
 	const char *name;
 	const char *family; /* "GBM", "ENS_WEIGHTED" */
-	int n_inputs;       /* its outputs are their weighted mean; 0: a model of its own */
-	const int *inputs;  /* ordinals */
+	/* without bytes of its own it is their weighted mean; with, their outputs are among its features */
+	int n_inputs;
+	const int *inputs; /* ordinals */
 	const double *weights;
 } AgMemberRef;
 

@@ -69,7 +69,7 @@ prepare(const AgContext *ctx, AgPredictor *predictor)
 									   explaining->player_of, (int) profile->n_rows, profile->rows};
 	AG_GO(ag_get(&own, (size_t) predictor->n_outputs * AG_SHAPLEY_ROWS, sizeof(double),
 				 &explaining->outputs));
-	explaining->is_direct = true;
+	explaining->is_direct = ag_predictor_is_flat(predictor);
 	for (int i = 0; i < predictor->n_leaves; i++)
 		explaining->is_direct &= ag_shapley_is_direct(&predictor->leaves[i].model);
 	if (explaining->is_direct)

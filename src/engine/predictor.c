@@ -1,172 +1,12 @@
 /*
- * predictor.c - a stored predictor put together again: preprocessing, models, weights.
- *
- * An ensemble of bags is one weighted mean of its leaves' outputs, so loading flattens it:
- * prediction walks a plain list of models, each at most once.
+ * predictor.c - a stored predictor at work: one row, many rows, and what it is.
  */
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
+#include "engine/model/stacked.h"
 #include "engine/predictor_private.h"
-
-#define ENSEMBLE_FAMILY "ENS_WEIGHTED"
-#define MAX_DEPTH 16
-#define MAX_VISITS                                                                                 \
-	100000 /* a forged ensemble could name its members over and over, level by level */
-
-/* What loading looks things up in. */
-typedef struct Loading
-{
-	const AgContext *ctx;
-	const AgImagePart *parts;
-	int n_parts;
-	const AgMemberRef *members;
-	int n_members;
-	AgPredictor *predictor;
-	int n_visits;
-} Loading;
-
-static AgStatus
-corrupt(const Loading *loading, const char *name, const char *what)
-{
-	return ag_error_set(loading->ctx->error, AG_ERR_CORRUPT, "stored model \"%s\" is damaged: %s",
-						name, what);
-}
-
-static const AgImagePart *
-find_part(const Loading *loading, int member)
-{
-	for (int i = 0; i < loading->n_parts; i++)
-		if (loading->parts[i].member == member)
-			return &loading->parts[i];
-	return NULL;
-}
-
-static const AgMemberRef *
-find_member(const Loading *loading, int ordinal)
-{
-	for (int i = 0; i < loading->n_members; i++)
-		if (loading->members[i].ordinal == ordinal)
-			return &loading->members[i];
-	return NULL;
-}
-
-static AgStatus
-add_model(Loading *loading, const AgMemberRef *member, double weight)
-{
-	AgPredictor *predictor = loading->predictor;
-	const AgImagePart *part = find_part(loading, member->ordinal);
-	AgLeaf *leaf;
-
-	for (int i = 0; i < predictor->n_leaves; i++)
-		if (predictor->leaves[i].ordinal == member->ordinal)
-		{
-			predictor->leaves[i].weight += weight;
-			return AG_OK;
-		}
-	if (part == NULL)
-		return corrupt(loading, member->name, "its bytes are missing");
-	leaf = &predictor->leaves[predictor->n_leaves];
-	AG_TRY(ag_model_read(loading->ctx, part->data, part->size, &leaf->model));
-	leaf->ordinal = member->ordinal;
-	leaf->weight = weight;
-	predictor->n_leaves++;
-	if (ag_model_n_features(&leaf->model) != (uint32_t) predictor->pipeline->n_features ||
-		!ag_model_fits(&leaf->model, predictor->pipeline->problem) ||
-		ag_model_n_out(&leaf->model) != (uint32_t) predictor->n_outputs)
-		return corrupt(loading, member->name, "it doesn't fit the predictor's preprocessing");
-	return AG_OK;
-}
-
-/* Adds a member with its share of the whole; one with inputs, an ensemble or a bag, hands its share on to them. */
-static AgStatus
-add_member(Loading *loading, int ordinal, double share, int depth)
-{
-	const AgMemberRef *member = find_member(loading, ordinal);
-	double sum = 0.0;
-
-	if (member == NULL)
-		return ag_error_set(loading->ctx->error, AG_ERR_CORRUPT,
-							"stored predictor is damaged: it has no member %d", ordinal);
-	if (member->n_inputs == 0 && strcmp(member->family, ENSEMBLE_FAMILY) != 0)
-		return add_model(loading, member, share);
-	if (depth == MAX_DEPTH || loading->n_visits > MAX_VISITS)
-		return corrupt(loading, member->name, "its ensembles are nested too deep");
-	loading->n_visits += member->n_inputs;
-	for (int i = 0; i < member->n_inputs; i++)
-	{
-		if (!(member->weights[i] >= 0.0 && member->weights[i] <= 1e6))
-			return corrupt(loading, member->name, "a weight is out of range");
-		sum += member->weights[i];
-	}
-	if (!(sum > 0.0))
-		return corrupt(loading, member->name, "its weights sum to nothing");
-	for (int i = 0; i < member->n_inputs; i++)
-		if (member->weights[i] > 0.0)
-			AG_TRY(add_member(loading, member->inputs[i], share * (member->weights[i] / sum),
-							  depth + 1));
-	return AG_OK;
-}
-
-static AgStatus
-load(Loading *loading, int member)
-{
-	const AgContext *ctx = loading->ctx;
-	AgPredictor *predictor = loading->predictor;
-	const AgImagePart *part = find_part(loading, 0);
-	AgPipeline *pipeline;
-	size_t n_scratch = 0;
-
-	if (part == NULL)
-		return ag_error_set(ctx->error, AG_ERR_CORRUPT,
-							"stored predictor is damaged: its preprocessing is missing");
-	AG_TRY(ag_pipeline_read(ctx, part->data, part->size, &predictor->pipeline));
-	pipeline = predictor->pipeline;
-	predictor->n_outputs = ag_pipeline_outputs(pipeline);
-	AG_TRY(
-		ag_get_zeroed(ctx, (size_t) pipeline->n_inputs, sizeof(AgInputInfo), &predictor->inputs));
-	for (int i = 0; i < pipeline->n_inputs; i++)
-	{
-		predictor->inputs[i].name = pipeline->inputs[i].name;
-		predictor->inputs[i].sql_type = pipeline->inputs[i].sql_type;
-		predictor->inputs[i].type = pipeline->inputs[i].type;
-		predictor->inputs[i].is_used = pipeline->inputs[i].is_used;
-	}
-	AG_TRY(ag_get_zeroed(ctx, (size_t) loading->n_members, sizeof(AgLeaf), &predictor->leaves));
-	AG_TRY(ag_get(ctx, (size_t) pipeline->n_features, sizeof(double), &predictor->features));
-	AG_TRY(ag_get(ctx, (size_t) predictor->n_outputs, sizeof(double), &predictor->outputs));
-	AG_TRY(add_member(loading, member, 1.0, 0));
-	for (int i = 0; i < predictor->n_leaves; i++)
-	{
-		size_t bytes = ag_model_scratch_bytes(&predictor->leaves[i].model);
-
-		n_scratch = bytes > n_scratch ? bytes : n_scratch;
-	}
-	return ag_get(ctx, n_scratch, 1, &predictor->scratch);
-}
-
-AgStatus
-ag_predictor_open(const AgContext *ctx, const AgImagePart *parts, int n_parts,
-				  const AgMemberRef *members, int n_members, int member, AgPredictor **predictor)
-{
-	Loading loading = {ctx, parts, n_parts, members, n_members, NULL, 0};
-	AgStatus status;
-
-	*predictor = NULL;
-	if (member == 0)
-		return ag_error_set(ctx->error, AG_ERR_INTERNAL, "member 0 is no model");
-	AG_TRY(ag_get_zeroed(ctx, 1, sizeof(AgPredictor), &loading.predictor));
-	loading.predictor->mem = ctx->mem;
-	status = load(&loading, member);
-	if (status != AG_OK)
-	{
-		ag_predictor_close(loading.predictor);
-		return status;
-	}
-	*predictor = loading.predictor;
-	return AG_OK;
-}
 
 void
 ag_predictor_close(AgPredictor *predictor)
@@ -176,11 +16,25 @@ ag_predictor_close(AgPredictor *predictor)
 	if (predictor == NULL)
 		return;
 	mem = predictor->mem;
+	ag_predictor_explain_free(predictor);
 	for (int i = 0; i < predictor->n_leaves; i++)
+	{
 		ag_model_free(&predictor->leaves[i].model);
+		ag_mem_free(mem, predictor->leaves[i].uses);
+	}
+	for (int v = 0; v < predictor->n_vectors; v++)
+	{
+		ag_mem_free(mem, predictor->vectors[v].inputs);
+		ag_mem_free(mem, predictor->vectors[v].sums);
+	}
+	ag_mem_free(mem, predictor->vectors);
+	ag_mem_free(mem, predictor->sum_of);
+	ag_mem_free(mem, predictor->stacked);
+	ag_mem_free(mem, predictor->sums);
 	ag_mem_free(mem, predictor->row_scratch);
 	ag_mem_free(mem, predictor->row_outputs);
-	ag_predictor_explain_free(predictor);
+	ag_mem_free(mem, predictor->row_stacked);
+	ag_mem_free(mem, predictor->row_sums);
 	ag_mem_free(mem, predictor->leaves);
 	ag_mem_free(mem, predictor->inputs);
 	ag_mem_free(mem, predictor->features);
@@ -249,6 +103,47 @@ make_finite(double value)
 	return isnan(value) ? 0.0 : value > 0.0 ? DBL_MAX : -DBL_MAX;
 }
 
+/* The vector of a higher level: the row's features, then of each sum what is taken as features. */
+static void
+stack_row(const AgPredictor *predictor, const AgVector *vector, const double *features,
+		  const double *sums, int64_t sum_stride, double *stacked)
+{
+	AgProblem problem = predictor->pipeline->problem;
+	int n = predictor->pipeline->n_features, width = ag_stack_width(problem, predictor->n_outputs);
+
+	memcpy(stacked, features, (size_t) n * sizeof *stacked);
+	for (int i = 0; i < vector->n_inputs; i++)
+	{
+		const double *sum = sums + vector->sums[i] * sum_stride;
+
+		for (int k = 0; k < width; k++)
+			stacked[n++] = make_finite(sum[ag_stack_first(problem) + k]);
+	}
+}
+
+/* All models on vector v, added to the sums that they are part of. */
+static void
+run_vector(AgPredictor *predictor, int v, const double *vector)
+{
+	int n_outputs = predictor->n_outputs;
+
+	for (int i = 0; i < predictor->n_leaves; i++)
+	{
+		const AgLeaf *leaf = &predictor->leaves[i];
+
+		if (leaf->vector != v)
+			continue;
+		ag_model_run(&leaf->model, vector, predictor->scratch, predictor->outputs);
+		for (int u = 0; u < leaf->n_uses; u++)
+		{
+			double *sum = predictor->sums + (size_t) leaf->uses[u].sum * (size_t) n_outputs;
+
+			for (int k = 0; k < n_outputs; k++)
+				sum[k] += leaf->uses[u].weight * predictor->outputs[k];
+		}
+	}
+}
+
 void
 ag_predictor_run(AgPredictor *predictor, const AgValue *values, double *out)
 {
@@ -260,15 +155,16 @@ ag_predictor_run(AgPredictor *predictor, const AgValue *values, double *out)
 		ag_model_run(&predictor->leaves[0].model, predictor->features, predictor->scratch, out);
 	else
 	{
-		memset(out, 0, (size_t) n_outputs * sizeof(double));
-		for (int i = 0; i < predictor->n_leaves; i++)
+		memset(predictor->sums, 0,
+			   (size_t) predictor->n_sums * (size_t) n_outputs * sizeof *predictor->sums);
+		run_vector(predictor, 0, predictor->features);
+		for (int v = 1; v < predictor->n_vectors; v++)
 		{
-			const AgLeaf *leaf = &predictor->leaves[i];
-
-			ag_model_run(&leaf->model, predictor->features, predictor->scratch, predictor->outputs);
-			for (int k = 0; k < n_outputs; k++)
-				out[k] += leaf->weight * predictor->outputs[k];
+			stack_row(predictor, &predictor->vectors[v], predictor->features, predictor->sums,
+					  n_outputs, predictor->stacked);
+			run_vector(predictor, v, predictor->stacked);
 		}
+		memcpy(out, predictor->sums, (size_t) n_outputs * sizeof *out);
 	}
 	for (int k = 0; k < n_outputs; k++)
 		out[k] = make_finite(out[k]);
@@ -294,37 +190,98 @@ ag_predictor_encode(const AgPredictor *predictor, const AgValue *values, double 
 	ag_pipeline_encode(predictor->pipeline, values, features);
 }
 
+/* What the sums of a lot of rows may take: of many classes and levels fewer rows are run at once. */
+#define ROW_BYTES (INT64_C(16) << 20)
+
+static int
+longest_vector(const AgPredictor *predictor)
+{
+	int longest = 0;
+
+	for (int v = 0; v < predictor->n_vectors; v++)
+		if (predictor->vectors[v].n_features > longest)
+			longest = predictor->vectors[v].n_features;
+	return longest;
+}
+
 static AgStatus
 prepare_rows(const AgContext *ctx, AgPredictor *predictor)
 {
 	AgContext own = *ctx; /* what stays with the predictor comes from its memory */
-	size_t n_scratch = 0;
+	size_t n_scratch = 0, n_sums = 0, n_stacked = 0;
+	int64_t row_bytes, n_rows;
 
 	if (predictor->is_ready_for_rows)
 		return AG_OK;
 	own.mem = predictor->mem;
+	if (!ag_predictor_is_flat(predictor))
+	{
+		n_sums = (size_t) predictor->n_sums * (size_t) predictor->n_outputs;
+		n_stacked = (size_t) longest_vector(predictor);
+	}
+	row_bytes = (int64_t) ((n_sums + n_stacked + 1) * sizeof(double));
+	n_rows = ROW_BYTES / row_bytes;
+	predictor->n_rows_at_once = n_rows > AG_PREDICTOR_ROWS ? AG_PREDICTOR_ROWS
+								: n_rows < 1               ? 1
+														   : (int) n_rows;
 	for (int i = 0; i < predictor->n_leaves; i++)
 	{
-		size_t bytes = ag_model_rows_scratch_bytes(&predictor->leaves[i].model, AG_PREDICTOR_ROWS);
+		size_t bytes =
+			ag_model_rows_scratch_bytes(&predictor->leaves[i].model, predictor->n_rows_at_once);
 
 		n_scratch = bytes > n_scratch ? bytes : n_scratch;
 	}
 	if (predictor->row_scratch == NULL)
 		AG_TRY(ag_get(&own, n_scratch, 1, &predictor->row_scratch));
 	if (predictor->row_outputs == NULL)
-		AG_TRY(ag_get(&own, (size_t) predictor->n_outputs * AG_PREDICTOR_ROWS, sizeof(double),
-					  &predictor->row_outputs));
+		AG_TRY(ag_get(&own, (size_t) predictor->n_outputs * (size_t) predictor->n_rows_at_once,
+					  sizeof(double), &predictor->row_outputs));
+	if (predictor->row_sums == NULL)
+		AG_TRY(ag_get(&own, n_sums * (size_t) predictor->n_rows_at_once, sizeof(double),
+					  &predictor->row_sums));
+	if (predictor->row_stacked == NULL)
+		AG_TRY(ag_get(&own, n_stacked * (size_t) predictor->n_rows_at_once, sizeof(double),
+					  &predictor->row_stacked));
 	for (int i = 0; i < predictor->n_leaves; i++)
 		AG_TRY(ag_model_prepare_rows(&own, &predictor->leaves[i].model));
 	predictor->is_ready_for_rows = true;
 	return AG_OK;
 }
 
-/* Up to AG_PREDICTOR_ROWS of them, in the order of operations of ag_predictor_run. */
+/* The answer's sum goes straight to out; the others have room of their own. */
+static void
+run_vector_rows(const AgPredictor *predictor, int v, int64_t n_rows, const double *vectors,
+				double *out)
+{
+	int64_t n = n_rows * predictor->n_outputs;
+	int64_t stride = (int64_t) predictor->n_rows_at_once * predictor->n_outputs;
+
+	for (int i = 0; i < predictor->n_leaves; i++)
+	{
+		const AgLeaf *leaf = &predictor->leaves[i];
+
+		if (leaf->vector != v)
+			continue;
+		ag_model_run_rows(&leaf->model, n_rows, vectors, predictor->row_scratch,
+						  predictor->row_outputs);
+		for (int u = 0; u < leaf->n_uses; u++)
+		{
+			int s = leaf->uses[u].sum;
+			double *sum = s == 0 ? out : predictor->row_sums + s * stride;
+			double weight = leaf->uses[u].weight;
+
+			for (int64_t j = 0; j < n; j++)
+				sum[j] += weight * predictor->row_outputs[j];
+		}
+	}
+}
+
+/* Up to n_rows_at_once of them, in the order of operations of ag_predictor_run. */
 static void
 run_some_rows(const AgPredictor *predictor, int64_t n_rows, const double *features, double *out)
 {
 	int64_t n = n_rows * predictor->n_outputs;
+	int64_t stride = (int64_t) predictor->n_rows_at_once * predictor->n_outputs;
 
 	if (predictor->n_leaves == 1)
 		ag_model_run_rows(&predictor->leaves[0].model, n_rows, features, predictor->row_scratch,
@@ -332,14 +289,18 @@ run_some_rows(const AgPredictor *predictor, int64_t n_rows, const double *featur
 	else
 	{
 		memset(out, 0, (size_t) n * sizeof(double));
-		for (int i = 0; i < predictor->n_leaves; i++)
+		for (int s = 1; s < predictor->n_sums; s++)
+			memset(predictor->row_sums + s * stride, 0, (size_t) n * sizeof(double));
+		run_vector_rows(predictor, 0, n_rows, features, out);
+		for (int v = 1; v < predictor->n_vectors; v++)
 		{
-			const AgLeaf *leaf = &predictor->leaves[i];
+			const AgVector *vector = &predictor->vectors[v];
 
-			ag_model_run_rows(&leaf->model, n_rows, features, predictor->row_scratch,
-							  predictor->row_outputs);
-			for (int64_t j = 0; j < n; j++)
-				out[j] += leaf->weight * predictor->row_outputs[j];
+			for (int64_t r = 0; r < n_rows; r++)
+				stack_row(predictor, vector, features + r * predictor->pipeline->n_features,
+						  predictor->row_sums + r * predictor->n_outputs, stride,
+						  predictor->row_stacked + r * vector->n_features);
+			run_vector_rows(predictor, v, n_rows, predictor->row_stacked, out);
 		}
 	}
 	for (int64_t j = 0; j < n; j++)
@@ -351,9 +312,10 @@ ag_predictor_run_rows(const AgContext *ctx, AgPredictor *predictor, int64_t n_ro
 					  const double *features, double *out)
 {
 	AG_TRY(prepare_rows(ctx, predictor));
-	for (int64_t at = 0; at < n_rows; at += AG_PREDICTOR_ROWS)
+	for (int64_t at = 0; at < n_rows; at += predictor->n_rows_at_once)
 	{
-		int64_t n = n_rows - at < AG_PREDICTOR_ROWS ? n_rows - at : AG_PREDICTOR_ROWS;
+		int64_t n =
+			n_rows - at < predictor->n_rows_at_once ? n_rows - at : predictor->n_rows_at_once;
 
 		run_some_rows(predictor, n, features + at * predictor->pipeline->n_features,
 					  out + at * predictor->n_outputs);
