@@ -128,6 +128,18 @@ put_features(JsonbParseState **state, const pg_uuid_t *id, AgRight right)
 	pushJsonbValue(state, WJB_END_OBJECT, NULL);
 }
 
+/* Of a bag; a stacker's model has inputs, too, but they aren't its children. */
+static int
+count_children(const AgMemberRow *members, int n, const AgMemberRow *bag)
+{
+	int n_children = 0;
+
+	for (int j = 0; j < bag->n_inputs; j++)
+		for (int i = 0; i < n; i++)
+			n_children += members[i].ordinal == bag->inputs[j] && members[i].fold > 0;
+	return n_children;
+}
+
 static void
 put_members(JsonbParseState **state, const pg_uuid_t *id)
 {
@@ -149,8 +161,8 @@ put_members(JsonbParseState **state, const pg_uuid_t *id)
 		put_number(state, "score_val", members[i].score_val);
 		put_text_member(state, "device", members[i].device);
 		put_jsonb(state, "hyperparameters", members[i].hyperparameters);
-		if (members[i].n_inputs > 0 && strcmp(members[i].family, "ENS_WEIGHTED") != 0)
-			put_number(state, "children", members[i].n_inputs);
+		if (count_children(members, n, &members[i]) > 0)
+			put_number(state, "children", count_children(members, n, &members[i]));
 		pushJsonbValue(state, WJB_END_OBJECT, NULL);
 	}
 	pushJsonbValue(state, WJB_END_OBJECT, NULL);

@@ -81,17 +81,48 @@ compare(const void *left, const void *right)
 	return a->member->fit_order < b->member->fit_order ? -1 : 1;
 }
 
-/* Time on the test rows that is a member's own: a combining one's run includes those of its inputs. */
+static const Line *
+line_of(const Line *lines, int n, int ordinal)
+{
+	for (int i = 0; i < n; i++)
+		if (lines[i].member->ordinal == ordinal)
+			return &lines[i];
+	return NULL;
+}
+
+/*
+ * Time on the test rows of all that a member needs beside itself: its inputs, and what those look at that no input has counted.
+ * A bag's children are itself.
+ */
+static double
+inputs_test_time(const Line *lines, int n, const AgMemberRow *member, bool *seen)
+{
+	double time = 0;
+
+	check_stack_depth(); /* as deep as the tables' rows make it */
+	for (int j = 0; j < member->n_inputs; j++)
+	{
+		const Line *input = line_of(lines, n, member->inputs[j]);
+
+		if (input == NULL || seen[input - lines])
+			continue;
+		seen[input - lines] = true;
+		time +=
+			number_or(input->own_test_time, 0) + inputs_test_time(lines, n, input->member, seen);
+	}
+	return time;
+}
+
+/* What is the member's own: the run of one that combines or looks at others includes theirs. Inputs stand before it. */
 static void
 own_test_times(Line *lines, int n)
 {
 	for (int i = 0; i < n; i++)
 	{
-		lines[i].own_test_time = lines[i].test_time;
-		for (int j = 0; j < lines[i].member->n_inputs; j++)
-			for (int k = 0; k < n; k++)
-				if (lines[k].member->ordinal == lines[i].member->inputs[j])
-					lines[i].own_test_time -= number_or(lines[k].test_time, 0);
+		if (isnan(lines[i].test_time))
+			continue;
+		lines[i].own_test_time = lines[i].test_time - inputs_test_time(lines, n, lines[i].member,
+																	   palloc0(sizeof(bool) * n));
 		if (lines[i].own_test_time < 0)
 			lines[i].own_test_time = 0;
 	}
@@ -101,7 +132,7 @@ static void
 score_on(const char *data, const char *name, const AgPredictorRow *row, Line *lines, int n)
 {
 	const AgOpenModel **models = palloc(sizeof(AgOpenModel *) * n);
-	int *line_of = palloc(sizeof(int) * n);
+	int *numbers = palloc(sizeof(int) * n);
 	AgMetric metric = ag_metric_by_name(row->eval_metric);
 	AgEvaluation *evaluation;
 	int n_models = 0;
@@ -110,7 +141,7 @@ score_on(const char *data, const char *name, const AgPredictorRow *row, Line *li
 	{
 		if (!lines[i].member->can_infer || lines[i].member->fold > 0)
 			continue;
-		line_of[n_models] = i;
+		numbers[n_models] = i;
 		models[n_models++] = ag_cache_get(&row->id, lines[i].member->name, CurrentMemoryContext);
 	}
 	if (n_models == 0)
@@ -118,7 +149,7 @@ score_on(const char *data, const char *name, const AgPredictorRow *row, Line *li
 	evaluation = ag_evaluate_run(data, name, row->label, models, n_models);
 	for (int i = 0; i < n_models; i++)
 	{
-		Line *line = &lines[line_of[i]];
+		Line *line = &lines[numbers[i]];
 
 		line->score_test = ag_metric_score(metric, ag_evaluate_metric(evaluation, i, metric));
 		line->test_time = evaluation->seconds[i];

@@ -1,5 +1,5 @@
 /* bag.c - bags: how rows are dealt to folds, out-of-fold scores, names, sets, few rows, little time. */
-#include "unit/fit_cases.h"
+#include "unit/fit_again.h"
 
 #define N_FOLDS 3
 
@@ -281,87 +281,6 @@ groups_together(AgMem *mem)
 }
 
 /* --- what children learn, and what they are scored on */
-
-/* The rows as the fit has them, and their folds. */
-typedef struct Again
-{
-	AgContext ctx;
-	AgError err;
-	AgTable *table;
-	AgLabel *label;
-	AgPipeline *pipeline;
-	AgFitOptions *options;
-	AgFit fit;
-} Again;
-
-static void
-again(Again *a, const Setting *s)
-{
-	int64_t n_left_out;
-
-	memset(a, 0, sizeof *a);
-	ag_error_init(&a->err);
-	a->ctx.mem = s->mem;
-	a->ctx.deadline_ns = INT64_MAX;
-	a->ctx.error = &a->err;
-	AG_REQUIRE(ag_options_parse(s->mem, s->entries, s->n_entries, &a->options, &a->err) == AG_OK);
-	AG_REQUIRE(table_make(&a->ctx, s, &a->table) == AG_OK);
-	AG_REQUIRE(ag_table_finish(&a->ctx, a->table, &n_left_out) == AG_OK);
-	AG_REQUIRE(ag_label_fit(&a->ctx, a->table, 3, AG_PROBLEM_AUTO, NULL, &a->label) == AG_OK);
-	AG_REQUIRE(ag_pipeline_fit(&a->ctx, a->table, a->label, "UTC", false, &a->pipeline) == AG_OK);
-	a->fit.ctx = a->ctx;
-	a->fit.options = a->options;
-	a->fit.label = a->label;
-	a->fit.n_rows = a->table->n_rows;
-	AG_REQUIRE(ag_fit_split(&a->fit) == AG_OK);
-}
-
-static void
-again_free(Again *a)
-{
-	ag_validation_free(&a->ctx, &a->fit.validation);
-	ag_pipeline_free(a->pipeline);
-	ag_label_free(a->label);
-	ag_table_free(a->table);
-	ag_options_free(a->options);
-}
-
-static int
-find_name(const Result *r, const char *name)
-{
-	for (int i = 0; i < r->n_members; i++)
-		if (strcmp(r->names[i], name) == 0)
-			return i;
-	return -1;
-}
-
-static AgPredictor *
-open_member(Again *a, const Result *r, int member)
-{
-	AgMemberRef refs[MAX_MEMBERS];
-	AgPredictor *predictor = NULL;
-
-	for (int i = 0; i < r->n_members; i++)
-		refs[i] = (AgMemberRef){i + 1,          r->names[i],  r->families[i],
-								r->n_inputs[i], r->inputs[i], r->weights[i]};
-	AG_CHECK_EQ(ag_predictor_open(&a->ctx, r->images, r->n_images, refs, r->n_members, member + 1,
-								  &predictor),
-				AG_OK);
-	return predictor;
-}
-
-static void
-predict_row(const Again *a, AgPredictor *predictor, int64_t row, double *out)
-{
-	const AgTableColumn *columns = a->table->columns;
-	AgValue values[3];
-
-	memset(values, 0, sizeof values);
-	values[0].v.f64 = ((const double *) columns[0].values)[row];
-	values[1].v.b = ((const uint8_t *) columns[1].values)[row] != 0;
-	values[2].v.i32 = ((const int32_t *) columns[2].values)[row];
-	ag_predictor_run(predictor, values, out);
-}
 
 /* A bag's score is its metric over every row as the child without that row predicts it. */
 static void

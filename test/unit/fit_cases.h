@@ -28,7 +28,7 @@ typedef struct Result
 	int n_features, n_members, n_images;
 	char names[MAX_MEMBERS][64], families[MAX_MEMBERS][64], params[MAX_MEMBERS][1024];
 	double scores[MAX_MEMBERS];
-	int folds[MAX_MEMBERS];
+	int folds[MAX_MEMBERS], levels[MAX_MEMBERS];
 	bool can_infer[MAX_MEMBERS];
 	int n_inputs[MAX_MEMBERS];
 	int inputs[MAX_MEMBERS][MAX_MEMBERS];
@@ -81,6 +81,7 @@ on_member(void *host, const AgFittedMember *m)
 	snprintf(r->params[at], sizeof r->params[at], "%s", m->params_json);
 	r->scores[at] = m->score_val;
 	r->folds[at] = m->fold;
+	r->levels[at] = m->stack_level;
 	r->can_infer[at] = m->can_infer;
 	r->n_inputs[at] = m->n_inputs;
 	for (int i = 0; i < m->n_inputs; i++)

@@ -628,8 +628,24 @@ bags(AgMem *mem)
 	refused(mem, "/ag_args_ensemble { 1\n/ag_args_ensemble/save_bag_folds b false", AG_ERR_OPTION,
 			"option \"ag_args_ensemble.save_bag_folds\" needs \"refit_full\"",
 			"Set \"refit_full\" to true.");
-	refused(mem, "/ag_args_ensemble { 1\n/ag_args_ensemble/max_base_models 0 3", AG_ERR_UNSUPPORTED,
-			"argument of \"ag_args_ensemble\" \"max_base_models\" is not supported yet", "");
+	refused(mem, "/ag_args_ensemble { 1\n/ag_args_ensemble/use_child_oof b true",
+			AG_ERR_UNSUPPORTED,
+			"argument of \"ag_args_ensemble\" \"use_child_oof\" is not supported yet", "");
+	refused(mem, "/ag_args_ensemble { 1\n/ag_args_ensemble/max_base_models 0 -1", AG_ERR_OPTION,
+			"option \"ag_args_ensemble.max_base_models\" takes a number of models, or 0 for no "
+			"limit, not -1",
+			"");
+	refused(mem, "/num_stack_levels 0 6\n/num_bag_folds 0 3", AG_ERR_OPTION,
+			"option \"num_stack_levels\" takes an integer from 0 to 5, not 6", "");
+	refused(mem, "/num_stack_levels 0 1", AG_ERR_OPTION,
+			"option \"num_stack_levels\" needs \"num_bag_folds\"",
+			"Set \"num_bag_folds\" to 8, for example, or \"auto_stack\" to true.");
+	o = accepted(mem, "/num_stack_levels 0 2\n/auto_stack b true\n/ag_args_ensemble { 2\n"
+					  "/ag_args_ensemble/max_base_models 0 7\n"
+					  "/ag_args_ensemble/max_base_models_per_type s auto");
+	AG_CHECK(o->num_stack_levels == 2 && o->max_base_models == 7 &&
+			 o->max_base_models_per_type == -1);
+	ag_options_free(o);
 	refused(mem, "/sample_weight s auto_weight", AG_ERR_UNSUPPORTED,
 			"sample weight \"auto_weight\" is not supported yet", "");
 }

@@ -60,7 +60,45 @@ ag_trained_free(const AgContext *ctx, AgTrained *trained)
 	trained->valid_proba = NULL;
 }
 
+int
+ag_fit_rows_features(const AgFitRows *rows)
+{
+	return rows->pipeline->n_features + rows->n_extra;
+}
+
 /* --- forms of the rows */
+
+static AgStatus rows_bin(Work *work, int max_bin, int min_data_in_bin);
+
+/* Of a higher level: the first level's bins, and those of its own columns. */
+static AgStatus
+rows_bin_stacked(Work *work, int max_bin, int min_data_in_bin, const AgBinParams *params)
+{
+	AgFitRows *rows = work->rows;
+	int n = rows->pipeline->n_features;
+	Work first = *work;
+	AgStatus status;
+
+	first.rows = rows->first_level;
+	first.last = false;
+	AG_TRY(rows_bin(&first, max_bin, min_data_in_bin));
+	AG_TRY(ag_bins_create(work->ctx, rows->table->n_rows, n + rows->n_extra, &rows->bins));
+	for (int f = 0; f < n; f++)
+		AG_GO(ag_bins_copy_feature(work->ctx, rows->bins, f, first.rows->bins, f));
+	for (int k = 0; k < rows->n_extra; k++)
+	{
+		AgBinSource source = {rows->extra + k * rows->table->n_rows, NULL, 0};
+
+		AG_GO(ag_bins_set_feature(work->ctx, rows->bins, n + k, &source, params));
+	}
+	AG_GO(ag_bins_make_rows(work->ctx, rows->bins));
+	rows->bin_params = *params;
+	return AG_OK;
+done:
+	ag_bins_free(rows->bins);
+	rows->bins = NULL;
+	return status;
+}
 
 static AgStatus
 rows_bin(Work *work, int max_bin, int min_data_in_bin)
@@ -76,7 +114,7 @@ rows_bin(Work *work, int max_bin, int min_data_in_bin)
 	if (rows->bins != NULL && rows->bin_params.max_bins == params.max_bins &&
 		rows->bin_params.min_data_in_bin == params.min_data_in_bin)
 	{
-		for (int c = 0; work->last && c < rows->table->n_columns; c++)
+		for (int c = 0; work->last && rows->first_level == NULL && c < rows->table->n_columns; c++)
 			if (rows->table->columns[c].role == AG_ROLE_FEATURE)
 				ag_table_drop_column(rows->table, c);
 		return AG_OK;
@@ -84,6 +122,8 @@ rows_bin(Work *work, int max_bin, int min_data_in_bin)
 	ag_bins_free(rows->bins);
 	rows->bins = NULL;
 	ag_progress(rows->ctx, "binning features", -1.0);
+	if (rows->first_level != NULL)
+		return rows_bin_stacked(work, max_bin, min_data_in_bin, &params);
 	AG_TRY(
 		ag_pipeline_bin(work->ctx, rows->pipeline, rows->table, &params, work->last, &rows->bins));
 	AG_TRY(ag_bins_make_rows(work->ctx, rows->bins));
@@ -94,23 +134,32 @@ rows_bin(Work *work, int max_bin, int min_data_in_bin)
 }
 
 static void
-source_read(const void *arg, uint32_t feature, const uint32_t *rows, int64_t n, double *values)
+source_read(const void *arg, uint32_t feature, const uint32_t *rows, int64_t n_rows, double *values)
 {
 	const AgFitRows *from = arg;
+	int n = from->pipeline->n_features;
 
-	ag_pipeline_feature(from->pipeline, from->table, (int) feature, rows, n, values);
+	if ((int) feature >= n)
+	{
+		const double *column = from->extra + (int64_t) ((int) feature - n) * from->table->n_rows;
+
+		for (int64_t i = 0; i < n_rows; i++)
+			values[i] = column[rows[i]];
+		return;
+	}
+	ag_pipeline_feature(from->pipeline, from->table, (int) feature, rows, n_rows, values);
 }
 
 static AgStatus
 source_of(Work *work, AgDenseSource *source)
 {
 	AgFitRows *rows = work->rows;
-	int n = rows->pipeline->n_features;
+	int n = ag_fit_rows_features(rows);
 
 	if (rows->n_levels == NULL)
 	{
 		AG_TRY(ag_get_zeroed(work->ctx, (size_t) n, sizeof *rows->n_levels, &rows->n_levels));
-		for (int f = 0; f < n; f++)
+		for (int f = 0; f < rows->pipeline->n_features; f++)
 			if (rows->pipeline->features[f].kind == AG_FEATURE_CATEGORY)
 				rows->n_levels[f] = rows->pipeline->features[f].n_levels;
 	}
@@ -150,7 +199,7 @@ rows_dense(Work *work, const AgDenseParams *params)
 	rows->dense_params = *params;
 	rows->dense_split = work->split;
 	ag_log(rows->ctx, AG_LOG_RESOURCES, "%d features made %u numbers and %u columns (%.2f s)",
-		   rows->pipeline->n_features, rows->dense->n_numbers, rows->dense->n_columns,
+		   ag_fit_rows_features(rows), rows->dense->n_numbers, rows->dense->n_columns,
 		   (double) (ag_clock_ns() - began) * 1e-9);
 	return AG_OK;
 }
@@ -304,7 +353,7 @@ static AgStatus
 cat_train(Work *work)
 {
 	AgBoostParams params = boost_params(work->config);
-	int n_features = work->rows->pipeline->n_features;
+	int n_features = ag_fit_rows_features(work->rows);
 	uint32_t **codes = NULL;
 	AgBoostResult result;
 	AgStatus status;

@@ -26,8 +26,18 @@ typedef struct AgFitRows
 	AgDenseMatrix *matrix;
 	AgDenseParams dense_params;
 	int dense_split;    /* number of the split whose training rows it was fitted on */
-	uint32_t *n_levels; /* [n_features] for dense */
+	uint32_t *n_levels; /* [features] for dense */
+	/*
+	 * Of a higher level: columns behind the pipeline's features, NaN where unknown, [n_extra][table's rows], the caller's; and
+	 * the rows of the first level, whose bins are shared. Nothing of the table is given back then.
+	 */
+	int n_extra;
+	const double *extra;
+	struct AgFitRows *first_level; /* NULL: this is it */
 } AgFitRows;
+
+/* Length of the vectors that models on these rows learn from. */
+int ag_fit_rows_features(const AgFitRows *rows);
 
 void ag_fit_rows_free(AgFitRows *rows);
 

@@ -86,14 +86,16 @@ keep_standing(const AgFit *fit, double fraction)
 {
 	AgStanding *standing = fit->host->standing;
 	double models_share = fit->options->refit_full != AG_REFIT_NONE ? 0.8 : 0.99;
-	double models = fit->at_model;
+	int level = fit->level < fit->n_levels ? fit->level : fit->n_levels;
+	double models = fit->at_model + (level > 0 ? level - 1 : 0) * fit->options->n_models;
 	double value;
 
 	if (standing == NULL)
 		return;
 	if (fit->phase != NULL && fit->at_model < fit->options->n_models)
 		models += model_done(fit, fraction);
-	standing->done = models_share * models / fit->options->n_models;
+	standing->done =
+		models_share * models / (fit->options->n_models * (fit->n_levels > 0 ? fit->n_levels : 1));
 	if (fit->n_models > 0 && ag_fit_best_model(fit, &value) != NULL && isfinite(value))
 		standing->score = ag_metric_score(fit->metric, value);
 }
@@ -198,6 +200,7 @@ fit_release(AgFit *fit)
 	ag_validation_free(&fit->ctx, &fit->validation);
 	ag_mem_free(fit->ctx.mem, fit->weight);
 	ag_mem_free(fit->ctx.mem, fit->group_of);
+	ag_fit_levels_free(fit);
 	ag_fit_rows_free(&fit->rows);
 	ag_mem_free(fit->ctx.mem, fit->sample);
 	ag_pipeline_free(fit->pipeline);
@@ -232,10 +235,10 @@ ag_fit_run(const AgContext *ctx, const AgFitJob *job, AgTable *table, const AgFi
 	AG_GO(ag_fit_read_roles(&fit));
 	AG_GO(prepare_features(&fit));
 	AG_GO(ag_fit_split(&fit));
+	AG_GO(ag_fit_plan_levels(&fit));
 	deadline = fit.ctx.deadline_ns;
 	fit.ctx.deadline_ns = ag_fit_models_deadline(&fit);
 	AG_GO(ag_fit_models(&fit));
-	AG_GO(ag_fit_ensemble(&fit));
 	fit.ctx.deadline_ns = deadline;
 	AG_GO(ag_fit_refit(&fit));
 	best = ag_fit_best(&fit, &value);

@@ -1,5 +1,5 @@
 /*
- * fit_ensemble.c - the weighted mean of the fitted models, and which model is the best.
+ * fit_ensemble.c - weighted means of the fitted models, and which model is the best.
  */
 #include <math.h>
 #include <stdio.h>
@@ -8,50 +8,81 @@
 #include "engine/model/ensemble.h"
 #include "engine/search/fit_state.h"
 
+static AgStatus
+ensemble_begin(AgFit *fit, AgFitEnsemble *ensemble, const double ***predictions)
+{
+	size_t n = (size_t) fit->n_models;
+
+	memset(ensemble, 0, sizeof *ensemble);
+	ensemble->level = fit->level + 1;
+	ensemble->n_models = fit->n_models;
+	ensemble->value = (double) NAN;
+	snprintf(ensemble->name, sizeof ensemble->name, "WeightedEnsemble_L%d", ensemble->level);
+	ensemble->weights = ag_arena_alloc(&fit->arena, n, sizeof *ensemble->weights);
+	*predictions = ag_arena_alloc(&fit->arena, n, sizeof **predictions);
+	if (*predictions == NULL || ensemble->weights == NULL)
+		return ag_mem_error(fit->ctx.mem, n * sizeof(double), fit->ctx.error);
+	for (int i = 0; i < fit->n_models; i++)
+		(*predictions)[i] = fit->models[i].proba;
+	return AG_OK;
+}
+
+static void
+ensemble_tell(AgFit *fit, const AgFitEnsemble *ensemble)
+{
+	for (int i = 0; i < ensemble->n_models; i++)
+		if (ensemble->weights[i] > 0.0)
+			ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.2f  %s", ensemble->weights[i],
+				   fit->models[i].name);
+	if (isfinite(ensemble->value))
+		ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.5g  %s",
+			   ag_metric_score(fit->metric, ensemble->value), ag_metric_name(fit->metric));
+	ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.2f s  to weigh", ensemble->seconds);
+}
+
 AgStatus
 ag_fit_ensemble(AgFit *fit)
 {
 	const AgValidation *v = &fit->validation;
+	AgFitEnsemble *ensemble = &fit->ensembles[fit->n_ensembles];
 	const double **predictions;
-	double *weights;
 	int64_t began = ag_clock_ns();
 	AgContext ctx = fit->ctx;
 	AgTruth truth;
 
-	if (!fit->options->fit_weighted_ensemble || fit->n_models < 2 || v->n_scored == 0)
+	if (!fit->options->fit_weighted_ensemble || fit->n_models < 2 || v->n_scored == 0 ||
+		fit->models[fit->n_models - 1].level < fit->level)
 		return AG_OK;
-	predictions = ag_arena_alloc(&fit->arena, (size_t) fit->n_models, sizeof *predictions);
-	weights = ag_arena_alloc(&fit->arena, (size_t) fit->n_models, sizeof *weights);
-	if (predictions == NULL || weights == NULL)
-		return ag_mem_error(fit->ctx.mem, (size_t) fit->n_models * sizeof *weights, fit->ctx.error);
-	for (int i = 0; i < fit->n_models; i++)
-		predictions[i] = fit->models[i].proba;
-	ag_log(&fit->ctx, AG_LOG_NORMAL, "Weighing the models: WeightedEnsemble_L2 ...");
+	AG_TRY(ensemble_begin(fit, ensemble, &predictions));
+	ag_log(&fit->ctx, AG_LOG_NORMAL, "Weighing the models: %s ...", ensemble->name);
 	/* The models may have used up their time to the last: weighing them is worth some of what is kept for storing. */
 	if (fit->host->deadline_ns != INT64_MAX)
 		ctx.deadline_ns =
 			fit->ctx.deadline_ns + (fit->host->deadline_ns - fit->ctx.deadline_ns) / 3;
 	truth = ag_fit_truth(fit, v->target, v->class_of);
 	AG_TRY(ag_ensemble_select(&ctx, fit->metric, &truth, v->n_scored, fit->n_models, predictions,
-							  AG_ENSEMBLE_STEPS, weights, &fit->ensemble_value));
-	for (int i = 0; i < fit->n_models; i++)
-		fit->models[i].weight = weights[i];
-	fit->has_ensemble = true;
-	fit->ensemble_seconds = ag_fit_seconds(began);
-	for (int i = 0; i < fit->n_models; i++)
-		if (weights[i] > 0.0)
-			ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.2f  %s", weights[i], fit->models[i].name);
-	if (isfinite(fit->ensemble_value))
-		ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.5g  %s",
-			   ag_metric_score(fit->metric, fit->ensemble_value), ag_metric_name(fit->metric));
-	ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.2f s  to weigh", fit->ensemble_seconds);
+							  AG_ENSEMBLE_STEPS, ensemble->weights, &ensemble->value));
+	ensemble->fit_order = ++fit->n_fitted;
+	ensemble->seconds = ag_fit_seconds(began);
+	fit->n_ensembles++;
+	ensemble_tell(fit, ensemble);
 	return AG_OK;
+}
+
+const AgFitEnsemble *
+ag_fit_find_ensemble(const AgFit *fit, const char *name)
+{
+	for (int e = 0; e < fit->n_ensembles; e++)
+		if (strcmp(fit->ensembles[e].name, name) == 0)
+			return &fit->ensembles[e];
+	return NULL;
 }
 
 /* An ensemble that is one model, or no better than one, only predicts slower. */
 const char *
 ag_fit_best_model(const AgFit *fit, double *value)
 {
+	const char *name;
 	int best = 0;
 
 	for (int i = 1; i < fit->n_models; i++)
@@ -60,42 +91,33 @@ ag_fit_best_model(const AgFit *fit, double *value)
 			(isnan(fit->models[best].value) && !isnan(fit->models[i].value)))
 			best = i;
 	*value = fit->models[best].value;
-	if (fit->has_ensemble &&
-		ag_metric_score(fit->metric, fit->ensemble_value) > ag_metric_score(fit->metric, *value))
-	{
-		*value = fit->ensemble_value;
-		return "WeightedEnsemble_L2";
-	}
-	return fit->models[best].name;
-}
-
-/* A bag whose children aren't stored can't predict; the model that replaces it can. */
-static bool
-needs_full(const AgFit *fit, const AgFitModel *model)
-{
-	return model->is_bag && !fit->options->save_bag_folds && model->full.image != NULL;
+	name = fit->models[best].name;
+	for (int e = 0; e < fit->n_ensembles; e++)
+		if (ag_metric_score(fit->metric, fit->ensembles[e].value) >
+			ag_metric_score(fit->metric, *value))
+		{
+			*value = fit->ensembles[e].value;
+			name = fit->ensembles[e].name;
+		}
+	return name;
 }
 
 const char *
 ag_fit_best(AgFit *fit, double *value)
 {
 	const char *name = ag_fit_best_model(fit, value);
-	bool has_full = false, full_needed = false, is_single = false;
+	const AgFitEnsemble *ensemble = ag_fit_find_ensemble(fit, name);
+	bool has_full = false, full_needed = false;
 	char full[128];
 	const char *copy;
 
 	for (int i = 0; i < fit->n_models; i++)
-		if (strcmp(fit->models[i].name, name) == 0)
-		{
-			is_single = true;
-			has_full = fit->models[i].full.image != NULL;
-			full_needed = needs_full(fit, &fit->models[i]);
-		}
-	for (int i = 0; i < fit->n_models && !is_single; i++)
-		if (fit->models[i].weight > 0.0)
+		if (ensemble == NULL ? strcmp(fit->models[i].name, name) == 0
+							 : i < ensemble->n_models && ensemble->weights[i] > 0.0)
 		{
 			has_full = has_full || fit->models[i].full.image != NULL;
-			full_needed = full_needed || needs_full(fit, &fit->models[i]);
+			/* a bag whose children aren't stored can't predict; the model that replaces it can */
+			full_needed = full_needed || (fit->models[i].is_bag && !ag_fit_keeps_children(fit, i));
 		}
 	if (!has_full || (!fit->options->set_best_to_refit_full && !full_needed))
 		return name;

@@ -8,8 +8,6 @@
 #include "engine/base/threads.h"
 #include "engine/search/fit_state.h"
 
-#define ENSEMBLE "WeightedEnsemble_L2"
-
 typedef struct List
 {
 	AgFit *fit;
@@ -57,9 +55,9 @@ model_member(List *list, int i, AgFittedMember *member)
 {
 	const AgFitModel *model = &list->fit->models[i];
 
-	member->fit_order = i + 1;
+	member->fit_order = model->fit_order;
 	member->family = model->config->family->key;
-	member->stack_level = 1;
+	member->stack_level = model->level;
 	member->num_cpus = model->plan.cpus_per_job;
 	member->params_json = ag_fit_params_json(list->fit, model->config);
 	return member->params_json == NULL ? no_memory(list, 0) : AG_OK;
@@ -77,6 +75,56 @@ device_set(const List *list, const AgTrained *trained, AgFittedMember *member,
 	ag_trained_devices(trained, 1, device, sizeof device);
 	member->num_gpus = (double) model->plan.gpu_shares / AG_GPU_SHARES;
 	return name_copy(list, device, &member->device);
+}
+
+static const AgFittedMember *
+find(const List *list, const char *name)
+{
+	for (int i = 0; i < list->n; i++)
+		if (strcmp(list->members[i].member.name, name) == 0)
+			return &list->members[i].member;
+	return NULL;
+}
+
+/* The member that a model is for others; full: as it was fitted again, where it was. */
+static AgStatus
+input_find(const List *list, int i, bool full, const AgFittedMember **input)
+{
+	const AgFitModel *model = &list->fit->models[i];
+	char name[AG_FIT_NAME + 8];
+
+	snprintf(name, sizeof name, "%s%s", model->name,
+			 full && model->full.image != NULL ? "_FULL" : "");
+	*input = find(list, name);
+	return *input != NULL ? AG_OK
+						  : ag_error_set(list->fit->ctx.error, AG_ERR_INTERNAL,
+										 "there is no member \"%s\"", name);
+}
+
+/* A stacker's model looks at members of the level below: the models fitted again at those that were. */
+static AgStatus
+stack_inputs_add(List *list, int i, bool full, AgFittedMember *member)
+{
+	const AgFitLevel *level = ag_fit_inputs(list->fit, &list->fit->models[i]);
+	const AgFittedMember *input;
+	const char **names;
+	double *weights;
+
+	if (level == NULL)
+		return AG_OK;
+	AG_TRY(inputs_get(list, level->n_inputs, &names, &weights));
+	for (int k = 0; k < level->n_inputs; k++)
+	{
+		AG_TRY(input_find(list, level->inputs[k], full, &input));
+		names[k] = input->name;
+		weights[k] = 1.0;
+		member->can_infer = member->can_infer && input->can_infer;
+	}
+	member->n_inputs = level->n_inputs;
+	member->input_names = names;
+	member->input_weights = weights;
+	list->members[list->n - 1].is_stacked = true;
+	return AG_OK;
 }
 
 /* A trained model: the only one of its configuration, or a bag's child. */
@@ -111,6 +159,7 @@ child_add(List *list, int i, int c)
 	}
 	list->members[list->n - 1].image = child->image;
 	list->members[list->n - 1].n_image = child->n_image;
+	AG_TRY(stack_inputs_add(list, i, false, member));
 	return name_copy(list, name, &member->name);
 }
 
@@ -133,8 +182,11 @@ bag_add(List *list, int i, bool has_children)
 	member->num_cpus = model->plan.num_cpus;
 	for (int c = 0; c < n; c++)
 	{
-		names[c] = list->members[list->n - 1 - n + c].member.name;
+		const AgFittedMember *child = &list->members[list->n - 1 - n + c].member;
+
+		names[c] = child->name;
 		weights[c] = 1.0 / n;
+		member->can_infer = member->can_infer && child->can_infer;
 	}
 	member->name = model->name;
 	member->score_val = ag_metric_score(list->fit->metric, model->value);
@@ -154,8 +206,7 @@ static AgStatus
 model_add(List *list, int i)
 {
 	const AgFitModel *model = &list->fit->models[i];
-	bool has_children =
-		!model->is_bag || list->fit->options->save_bag_folds || model->full.image == NULL;
+	bool has_children = !model->is_bag || ag_fit_keeps_children(list->fit, i);
 
 	for (int c = 0; has_children && c < model->n_children; c++)
 		AG_TRY(child_add(list, i, c));
@@ -163,7 +214,7 @@ model_add(List *list, int i)
 }
 
 static AgStatus
-full_add(List *list, int i)
+full_add(List *list, int i, int *fit_order)
 {
 	const AgFitModel *model = &list->fit->models[i];
 	AgFittedMember *member;
@@ -174,64 +225,63 @@ full_add(List *list, int i)
 	member = member_add(list);
 	AG_TRY(model_member(list, i, member));
 	snprintf(name, sizeof name, "%s_FULL", model->name);
-	member->fit_order = list->fit->n_models + 2 + i;
+	member->fit_order = ++*fit_order;
 	AG_TRY(device_set(list, &model->full, member, model));
 	member->fit_seconds = model->full.fit_seconds;
 	member->predict_seconds = model->predict_seconds / model->n_children;
 	list->members[list->n - 1].image = model->full.image;
 	list->members[list->n - 1].n_image = model->full.n_image;
+	AG_TRY(stack_inputs_add(list, i, true, member));
 	return name_copy(list, name, &member->name);
-}
-
-static const AgFittedMember *
-find(const List *list, const char *name)
-{
-	for (int i = 0; i < list->n; i++)
-		if (strcmp(list->members[i].member.name, name) == 0)
-			return &list->members[i].member;
-	return NULL;
 }
 
 /* full: of the models as they were fitted again, where they were. */
 static AgStatus
-ensemble_add(List *list, bool full)
+ensemble_add(List *list, const AgFitEnsemble *ensemble, bool full, int *fit_order)
 {
 	AgFit *fit = list->fit;
 	AgFittedMember *member;
 	const char **names;
 	double *weights;
+	char name[AG_FIT_NAME + 8];
 
-	AG_TRY(inputs_get(list, fit->n_models, &names, &weights));
+	AG_TRY(inputs_get(list, ensemble->n_models, &names, &weights));
 	member = member_add(list);
-	member->name = full ? ENSEMBLE "_FULL" : ENSEMBLE;
+	snprintf(name, sizeof name, "%s%s", ensemble->name, full ? "_FULL" : "");
+	AG_TRY(name_copy(list, name, &member->name));
 	member->family = "ENS_WEIGHTED";
-	member->stack_level = 2;
-	member->fit_order = full ? 2 * fit->n_models + 2 : fit->n_models + 1;
+	member->stack_level = ensemble->level;
+	member->fit_order = full ? ++*fit_order : ensemble->fit_order;
 	member->params_json = "{\"ensemble_size\": 25}";
 	member->num_cpus = ag_pool_size(fit->ctx.pool);
 	if (!full)
 	{
-		member->score_val = ag_metric_score(fit->metric, fit->ensemble_value);
-		member->fit_seconds = fit->ensemble_seconds;
+		member->score_val = ag_metric_score(fit->metric, ensemble->value);
+		member->fit_seconds = ensemble->seconds;
 	}
-	for (int i = 0; i < fit->n_models; i++)
+	for (int i = 0; i < ensemble->n_models; i++)
 	{
-		const AgFitModel *model = &fit->models[i];
-		char name[128];
 		const AgFittedMember *input;
 
-		if (!(model->weight > 0.0))
+		if (!(ensemble->weights[i] > 0.0))
 			continue;
-		snprintf(name, sizeof name, "%s%s", model->name,
-				 full && model->full.image != NULL ? "_FULL" : "");
-		input = find(list, name);
+		AG_TRY(input_find(list, i, full, &input));
 		names[member->n_inputs] = input->name;
-		weights[member->n_inputs++] = model->weight;
+		weights[member->n_inputs++] = ensemble->weights[i];
 		member->can_infer = member->can_infer && input->can_infer;
 	}
 	member->input_names = names;
 	member->input_weights = weights;
 	return AG_OK;
+}
+
+static bool
+has_full(const AgFit *fit, const AgFitEnsemble *ensemble)
+{
+	for (int i = 0; i < ensemble->n_models; i++)
+		if (fit->models[i].full.image != NULL && ensemble->weights[i] > 0.0)
+			return true;
+	return false;
 }
 
 /* The member of that name and all that it combines. Inputs stand before what combines them: one pass from the end. */
@@ -257,30 +307,37 @@ keep_only(List *list, const char *name)
 	list->n = n;
 }
 
+static AgStatus
+list_fill(List *list)
+{
+	const AgFit *fit = list->fit;
+	int fit_order = fit->n_fitted;
+
+	for (int i = 0; i < fit->n_models; i++)
+		AG_TRY(model_add(list, i));
+	for (int i = 0; i < fit->n_models; i++)
+		AG_TRY(full_add(list, i, &fit_order));
+	for (int e = 0; e < fit->n_ensembles; e++)
+		AG_TRY(ensemble_add(list, &fit->ensembles[e], false, &fit_order));
+	for (int e = 0; e < fit->n_ensembles; e++)
+		if (has_full(fit, &fit->ensembles[e]))
+			AG_TRY(ensemble_add(list, &fit->ensembles[e], true, &fit_order));
+	return AG_OK;
+}
+
 AgStatus
 ag_fit_members(AgFit *fit, AgFitMember **members, int *n)
 {
 	List list = {fit, NULL, 0};
-	size_t most = 2;
+	size_t most = 2 * (size_t) fit->n_ensembles;
 	double value;
-	bool any_full = false;
 
 	for (int i = 0; i < fit->n_models; i++)
-	{
 		most += (size_t) fit->models[i].n_children + 2;
-		any_full = any_full || (fit->models[i].full.image != NULL && fit->models[i].weight > 0.0);
-	}
 	list.members = ag_arena_alloc(&fit->arena, most, sizeof *list.members);
 	if (list.members == NULL)
 		return no_memory(&list, most * sizeof *list.members);
-	for (int i = 0; i < fit->n_models; i++)
-		AG_TRY(model_add(&list, i));
-	for (int i = 0; i < fit->n_models; i++)
-		AG_TRY(full_add(&list, i));
-	if (fit->has_ensemble)
-		AG_TRY(ensemble_add(&list, false));
-	if (fit->has_ensemble && any_full)
-		AG_TRY(ensemble_add(&list, true));
+	AG_TRY(list_fill(&list));
 	if (fit->options->keep_only_best)
 		keep_only(&list, ag_fit_best(fit, &value));
 	for (int i = 0; i < list.n; i++)

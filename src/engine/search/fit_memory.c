@@ -55,6 +55,7 @@ ag_fit_memory(const AgTable *table, const AgFitOptions *options, int n_threads)
 	double holdout =
 		isnan(options->holdout_frac) ? ag_holdout_rule(n > 0 ? n : 1) : options->holdout_frac;
 	int64_t n_scored = n_folds > 0 ? n : (int64_t) (holdout * (double) n);
+	int n_levels = ag_levels_at_most(options, n);
 	int64_t n_children = n_folds > 0 ? (int64_t) n_folds * options->num_bag_sets : 1;
 	AgTrainData data;
 	AgBins bins;
@@ -91,9 +92,13 @@ ag_fit_memory(const AgTable *table, const AgFitOptions *options, int n_threads)
 				n_scored * ag_train_outputs(&data) * 8;
 	}
 	ag_mem_free(table->mem, bins.features);
+	kept *= n_levels;
 	/* The forms of the rows that the families learn from stay for the next model. */
 	for (int i = 0; i < AG_FAMILY_LAST; i++)
 		training += of_family[i];
+	if (n_levels > 1) /* a higher level's forms of the rows, and what it adds to the features */
+		training += training + (int64_t) (n_levels - 1) * n * options->n_models *
+								   (n_classes > 2 ? n_classes : 1) * 12;
 	if (options->sample_weight != NULL)
 		kept += n * 8;
 	if (options->groups != NULL)

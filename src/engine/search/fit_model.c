@@ -10,7 +10,8 @@
 #include "engine/model/model.h"
 #include "engine/search/fit_state.h"
 
-#define TIMED_ROWS 512 /* rows that prediction is timed on */
+#define KEY_LEVEL 0x6c65766c /* what these random numbers are for */
+#define TIMED_ROWS 512       /* rows that prediction is timed on */
 
 static double
 megabytes(int64_t n_bytes)
@@ -18,8 +19,8 @@ megabytes(int64_t n_bytes)
 	return (double) n_bytes / 1e6;
 }
 
-static int
-width_of(const AgFit *fit)
+int
+ag_fit_width(const AgFit *fit)
 {
 	return ag_label_outputs(fit->label);
 }
@@ -73,7 +74,7 @@ static AgStatus
 score_some(AgFit *fit, const AgContext *ctx, const uint8_t *n_predictions, AgFitModel *model)
 {
 	const AgValidation *v = &fit->validation;
-	size_t n = (size_t) model->n_covered, width = (size_t) width_of(fit);
+	size_t n = (size_t) model->n_covered, width = (size_t) ag_fit_width(fit);
 	double *target = NULL;
 	int32_t *class_of = NULL;
 	int64_t at = 0;
@@ -102,13 +103,25 @@ done:
 	return status;
 }
 
+/* A row of the sample, which are the first scored rows, as models of a level see it. */
+static void
+sample_row(const AgFit *fit, const AgFitRows *rows, int64_t i, double *features)
+{
+	int n = fit->pipeline->n_features;
+
+	memcpy(features, fit->sample + i * n, (size_t) n * sizeof *features);
+	for (int k = 0; k < rows->n_extra; k++)
+		features[n + k] = rows->extra[k * fit->n_rows + fit->validation.scored_rows[i]];
+}
+
 /* Seconds that predicting the scored rows takes on one CPU, extrapolated from some of them and one child. */
 static AgStatus
 predict_time(AgFit *fit, const AgContext *ctx, AgFitModel *model)
 {
 	const AgTrained *trained = &model->children[0];
+	const AgFitRows *rows = ag_fit_rows(fit, model->level);
 	AgModel loaded;
-	double *out = NULL;
+	double *out = NULL, *features = NULL;
 	void *scratch = NULL;
 	int64_t began, n = 0;
 	AgStatus status;
@@ -117,17 +130,20 @@ predict_time(AgFit *fit, const AgContext *ctx, AgFitModel *model)
 	if (fit->n_sample == 0)
 		return AG_OK;
 	AG_TRY(ag_model_read(ctx, trained->image, trained->n_image, &loaded));
+	AG_GO(ag_get(ctx, (size_t) ag_fit_rows_features(rows), sizeof *features, &features));
 	AG_GO(ag_get(ctx, ag_model_n_out(&loaded), sizeof *out, &out));
 	AG_GO(ag_get(ctx, ag_model_scratch_bytes(&loaded), 1, &scratch));
 	began = ag_clock_ns();
 	while (n < fit->n_sample && ag_clock_ns() - began < 100000000) /* 0.1 s is enough to know */
 	{
-		ag_model_run(&loaded, fit->sample + n * fit->pipeline->n_features, scratch, out);
+		sample_row(fit, rows, n, features);
+		ag_model_run(&loaded, features, scratch, out);
 		n++;
 	}
 	model->predict_seconds =
 		ag_fit_seconds(began) / (double) n * (double) fit->validation.n_scored * model->n_children;
 done:
+	ag_mem_free(ctx->mem, features);
 	ag_mem_free(ctx->mem, out);
 	ag_mem_free(ctx->mem, scratch);
 	ag_model_free(&loaded);
@@ -169,11 +185,14 @@ pool_for(AgFit *fit, int num_cpus, struct AgPool **own, AgContext *ctx)
 	return AG_OK;
 }
 
-/* The first split's seed is the fit's own. */
+/* The seed of the first level's first split is the fit's own. */
 static uint64_t
-seed_of(const AgFit *fit, const AgSplit *split)
+seed_of(const AgFit *fit, const AgSplit *split, int level)
 {
 	uint64_t seed = fit->options->random_state;
+
+	if (level > 1)
+		seed = ag_key(ag_key(seed, KEY_LEVEL), (uint64_t) level);
 
 	return split->number == 1 || split->n_valid == 0 ? seed
 													 : ag_key(seed, (uint64_t) split->number);
@@ -191,12 +210,12 @@ train_on(AgFit *fit, const AgContext *ctx, const AgSplit *split, const AgFitMode
 	training.config = model->config;
 	training.gpu = ag_plan_gpu(&model->plan, fit->job->gpus, fit->job->n_gpus, job);
 	training.gpu_shares = model->plan.gpu_shares;
-	training.seed = seed_of(fit, split);
+	training.seed = seed_of(fit, split, model->level);
 	training.split = split->number;
 	training.max_rounds = max_rounds;
 	training.last = last;
 	train_data_set(fit, split, &data);
-	return ag_family_train(ctx, &fit->rows, &training, &data, trained);
+	return ag_family_train(ctx, ag_fit_rows(fit, model->level), &training, &data, trained);
 }
 
 /* Trains on the split in work. */
@@ -205,7 +224,7 @@ child_fit(AgFit *fit, const AgContext *ctx, AgFitModel *model, bool last)
 {
 	const AgSplit *split = &fit->validation.split;
 	AgTrained *child = &model->children[model->n_children];
-	int64_t n_values = split->n_valid * width_of(fit);
+	int64_t n_values = split->n_valid * ag_fit_width(fit);
 
 	/* A booster that no validation rows watch stops after a modest number of rounds. */
 	AG_TRY(train_on(fit, ctx, split, model, model->n_children,
@@ -247,7 +266,7 @@ child_add(AgFit *fit, AgFitModel *model, int fold, const uint8_t *fold_of, uint8
 	const AgValidation *v = &fit->validation;
 	AgTrained *child = &model->children[model->n_children - 1];
 	const double *from = child->valid_proba;
-	int width = width_of(fit);
+	int width = ag_fit_width(fit);
 
 	for (int64_t i = 0; i < v->n_scored; i++)
 	{
@@ -330,7 +349,7 @@ static AgStatus
 bag_fit(AgFit *fit, AgContext *ctx, bool last, AgFitModel *model)
 {
 	const AgValidation *v = &fit->validation;
-	int width = width_of(fit);
+	int width = ag_fit_width(fit);
 	int64_t began = ag_clock_ns();
 	uint8_t *n_predictions = NULL;
 	AgStatus status;
@@ -368,8 +387,10 @@ static void
 model_name(const AgFit *fit, AgFitModel *model)
 {
 	model->is_bag = fit->validation.n_folds > 0;
-	snprintf(model->name, sizeof model->name, "%s%s", model->config->name,
-			 model->is_bag ? "_BAG_L1" : "");
+	if (model->is_bag)
+		snprintf(model->name, sizeof model->name, "%s_BAG_L%d", model->config->name, model->level);
+	else
+		snprintf(model->name, sizeof model->name, "%s", model->config->name);
 }
 
 void
@@ -378,6 +399,7 @@ ag_fit_model_begin(AgFit *fit, const AgModelConfig *config, AgFitModel *model)
 	memset(model, 0, sizeof *model);
 	model->config = config;
 	model->value = (double) NAN;
+	model->level = fit->level;
 	model_name(fit, model);
 }
 

@@ -15,6 +15,8 @@ is_last_reader(const AgFit *fit, int m)
 	const AgModelConfig *models = fit->options->models;
 	int first = fit->options->refit_full != AG_REFIT_NONE ? 0 : m + 1;
 
+	if (fit->n_levels > 1)
+		return false;
 	for (int i = first; i < fit->options->n_models; i++)
 		if (!ag_family_shares_rows(&models[m], &models[i]))
 			return false;
@@ -28,6 +30,7 @@ is_last_reader(const AgFit *fit, int m)
 #define PLAN_CPUS 8 /* more don't make a booster quicker in proportion */
 /* The most of what is left that one model may take while others wait. */
 #define MOST_SHARE 0.7
+#define LEVEL_SHARE (4.0 / 3.0)
 
 double
 ag_fit_booster_seconds(const AgFit *fit)
@@ -145,16 +148,18 @@ model_keep(AgFit *fit, AgFitModel *model)
 			return;
 		}
 	}
-	else if (fit->n_models == 1 && !is_whole(fit, &fit->models[0]))
+	else if (fit->level == 1 && fit->n_models == 1 && !is_whole(fit, &fit->models[0]))
 	{
 		ag_log(&fit->ctx, AG_LOG_NORMAL, "  %s is left out: some of its folds are missing",
 			   fit->models[0].name);
 		ag_fit_failure_add(fit, &fit->models[0], AG_ERR_TIME,
 						   "not all of its folds were fitted in time");
 		ag_fit_model_free(fit, &fit->models[0]);
+		model->fit_order = fit->models[0].fit_order;
 		fit->models[0] = *model;
 		return;
 	}
+	model->fit_order = ++fit->n_fitted;
 	fit->n_models++;
 }
 
@@ -213,6 +218,13 @@ model_run(AgFit *fit, int m, AgError *failure)
 	return AG_OK;
 }
 
+/* Nothing on a higher level has anything of the distances between rows that the level below hasn't told. */
+static bool
+is_for_level(const AgFit *fit, const AgModelConfig *config)
+{
+	return fit->level == 1 || config->family->id != AG_FAMILY_KNN;
+}
+
 /* Those from the m-th on. */
 static void
 never_begun(AgFit *fit, int m)
@@ -222,27 +234,19 @@ never_begun(AgFit *fit, int m)
 	{
 		AgFitModel model;
 
+		if (!is_for_level(fit, &fit->options->models[m]))
+			continue;
 		ag_fit_model_begin(fit, &fit->options->models[m], &model);
 		ag_fit_failure_add(fit, &model, AG_ERR_TIME, "no time was left to begin it");
 	}
 }
 
-AgStatus
-ag_fit_models(AgFit *fit)
+/* The configurations, one after the other, and their ensemble. */
+static AgStatus
+level_fit(AgFit *fit, AgError *failure)
 {
-	AgError failure;
 	int n = fit->options->n_models;
 
-	ag_error_init(&failure);
-	fit->models = ag_arena_alloc(&fit->arena, (size_t) n + 1, sizeof *fit->models);
-	if (fit->models == NULL)
-		return ag_mem_error(fit->ctx.mem, (size_t) n * sizeof *fit->models, fit->ctx.error);
-	fit->least_share =
-		ag_fit_booster_seconds(fit) * (fit->validation.n_folds > 0 ? fit->validation.n_folds : 1);
-	fit->rows.ctx = &fit->ctx;
-	fit->rows.pipeline = fit->pipeline;
-	fit->rows.table = fit->table;
-	AG_TRY(ag_fit_take_sample(fit));
 	for (int m = 0; m < n; m++)
 	{
 		AG_TRY(ag_check_cancel(&fit->ctx));
@@ -253,9 +257,69 @@ ag_fit_models(AgFit *fit)
 			never_begun(fit, m);
 			break;
 		}
-		AG_TRY(model_run(fit, m, &failure));
+		if (is_for_level(fit, &fit->options->models[m]))
+			AG_TRY(model_run(fit, m, failure));
 	}
 	fit->at_model = n;
+	return fit->n_models > 0 ? ag_fit_ensemble(fit) : AG_OK;
+}
+
+/* AutoGluon's rule: a third more than an equal part of what is left for each level. */
+static int64_t
+level_deadline(const AgFit *fit, int64_t deadline)
+{
+	int left = fit->n_levels - fit->level + 1;
+	int64_t now = ag_clock_ns();
+
+	if (deadline == INT64_MAX || left == 1 || deadline <= now)
+		return deadline;
+	return now + (int64_t) ((double) (deadline - now) / left * LEVEL_SHARE);
+}
+
+static AgStatus
+levels_fit(AgFit *fit, AgError *failure)
+{
+	int64_t deadline = fit->ctx.deadline_ns;
+	AgStatus status = AG_OK;
+
+	for (fit->level = 1; fit->level <= fit->n_levels && status == AG_OK; fit->level++)
+	{
+		int n_inputs = 1;
+
+		fit->ctx.deadline_ns = level_deadline(fit, deadline);
+		if (fit->level > 1 && ag_out_of_time(&fit->ctx))
+		{
+			ag_log(&fit->ctx, AG_LOG_NORMAL, "No time is left for level %d", fit->level);
+			break;
+		}
+		if (fit->level > 1)
+			status = ag_fit_level_begin(fit, &n_inputs);
+		if (n_inputs == 0)
+			break;
+		if (status == AG_OK)
+			status = level_fit(fit, failure);
+	}
+	fit->ctx.deadline_ns = deadline;
+	return status;
+}
+
+AgStatus
+ag_fit_models(AgFit *fit)
+{
+	AgError failure;
+	size_t n = (size_t) fit->options->n_models * (size_t) fit->n_levels;
+
+	ag_error_init(&failure);
+	fit->models = ag_arena_alloc(&fit->arena, n + 1, sizeof *fit->models);
+	if (fit->models == NULL)
+		return ag_mem_error(fit->ctx.mem, n * sizeof *fit->models, fit->ctx.error);
+	fit->least_share =
+		ag_fit_booster_seconds(fit) * (fit->validation.n_folds > 0 ? fit->validation.n_folds : 1);
+	fit->rows.ctx = &fit->ctx;
+	fit->rows.pipeline = fit->pipeline;
+	fit->rows.table = fit->table;
+	AG_TRY(ag_fit_take_sample(fit));
+	AG_TRY(levels_fit(fit, &failure));
 	if (fit->n_models > 0)
 		return AG_OK;
 	if (failure.status == AG_OK || failure.status == AG_ERR_TIME)

@@ -220,6 +220,7 @@ options_write(AgWriter *out, const AgFit *fit)
 	key_number(out, &first, "num_bag_folds", fit->validation.n_folds);
 	key_number(out, &first, "num_bag_sets",
 			   fit->validation.n_folds > 0 ? fit->validation.n_sets : 1);
+	key_number(out, &first, "num_stack_levels", fit->n_levels - 1);
 	ag_json_key(out, &first, "random_state");
 	{
 		char digits[24];
@@ -257,6 +258,8 @@ char *
 ag_fit_plan_json(AgFit *fit)
 {
 	AgWriter out;
+	const AgFitEnsemble *ensemble =
+		fit->n_ensembles > 0 ? &fit->ensembles[fit->n_ensembles - 1] : NULL;
 	bool first = true, first_weight = true;
 
 	ag_writer_init(&out, fit->ctx.mem);
@@ -285,9 +288,9 @@ ag_fit_plan_json(AgFit *fit)
 	ag_json_raw(&out, "]");
 	ag_json_key(&out, &first, "ensemble");
 	ag_json_raw(&out, "{");
-	for (int i = 0; i < fit->n_models; i++)
-		if (fit->has_ensemble && fit->models[i].weight > 0.0)
-			key_number(&out, &first_weight, fit->models[i].name, fit->models[i].weight);
+	for (int i = 0; ensemble != NULL && i < ensemble->n_models; i++)
+		if (ensemble->weights[i] > 0.0)
+			key_number(&out, &first_weight, fit->models[i].name, ensemble->weights[i]);
 	ag_json_raw(&out, "}");
 	ag_json_key(&out, &first, "failures");
 	ag_fit_failures_write(fit, &out);

@@ -108,14 +108,33 @@ model_refit(AgFit *fit, const AgSplit *all, AgFitModel *model)
 	return AG_OK;
 }
 
+/* How much depends on each model: its weight in the best ensemble, and that of the models that look at it. */
+static void
+weights_find(const AgFit *fit, const char *best, double *weights)
+{
+	const AgFitEnsemble *ensemble = ag_fit_find_ensemble(fit, best);
+
+	for (int i = 0; i < fit->n_models; i++)
+		weights[i] = ensemble == NULL         ? strcmp(fit->models[i].name, best) == 0
+					 : i < ensemble->n_models ? ensemble->weights[i]
+											  : 0.0;
+	for (int i = fit->n_models - 1; i >= 0; i--)
+	{
+		const AgFitLevel *level = ag_fit_inputs(fit, &fit->models[i]);
+
+		for (int k = 0; level != NULL && k < level->n_inputs; k++)
+			weights[level->inputs[k]] += weights[i];
+	}
+}
+
 /* The one with the largest weight that is not done yet; those without weight after all others, in their order. */
 static int
-next_model(const AgFit *fit, const bool *done)
+next_model(const AgFit *fit, const double *weights, const bool *done)
 {
 	int best = -1;
 
 	for (int i = 0; i < fit->n_models; i++)
-		if (!done[i] && (best < 0 || fit->models[i].weight > fit->models[best].weight))
+		if (!done[i] && (best < 0 || weights[i] > weights[best]))
 			best = i;
 	return best;
 }
@@ -126,23 +145,16 @@ refit_all(AgFit *fit, const AgSplit *all)
 	double value;
 	const char *best = ag_fit_best_model(fit, &value);
 	bool *done = ag_arena_alloc(&fit->arena, (size_t) fit->n_models, sizeof *done);
+	double *weights = ag_arena_alloc(&fit->arena, (size_t) fit->n_models, sizeof *weights);
 
-	if (done == NULL)
-		return ag_mem_error(fit->ctx.mem, (size_t) fit->n_models, fit->ctx.error);
-	/* the model to predict with, when it is one model, before all others */
-	for (int i = 0; i < fit->n_models; i++)
-		if (strcmp(fit->models[i].name, best) == 0)
-		{
-			AG_TRY(model_refit(fit, all, &fit->models[i]));
-			done[i] = true;
-			if (fit->options->refit_full == AG_REFIT_BEST)
-				return AG_OK;
-		}
+	if (done == NULL || weights == NULL)
+		return ag_mem_error(fit->ctx.mem, (size_t) fit->n_models * sizeof *weights, fit->ctx.error);
+	weights_find(fit, best, weights);
 	for (int n = 0; n < fit->n_models; n++)
 	{
-		int i = next_model(fit, done);
+		int i = next_model(fit, weights, done);
 
-		if (i < 0 || (fit->options->refit_full == AG_REFIT_BEST && !(fit->models[i].weight > 0.0)))
+		if (i < 0 || (fit->options->refit_full == AG_REFIT_BEST && !(weights[i] > 0.0)))
 			break;
 		AG_TRY(ag_check_cancel(&fit->ctx));
 		AG_TRY(model_refit(fit, all, &fit->models[i]));

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/model/stacked.h"
 #include "engine/search/fit_state.h"
 #include "engine/search/json.h"
 
@@ -151,6 +152,38 @@ report_feature(AgFit *fit, int i)
 	return fit->sink->feature(fit->sink->host, &feature);
 }
 
+static int
+ordinal_of(const AgFitMember *members, int n, const char *name)
+{
+	for (int i = 0; i < n; i++)
+		if (strcmp(members[i].member.name, name) == 0)
+			return members[i].member.ordinal;
+	return 0;
+}
+
+/* A stacker's image, with what it looks at: ordinals are known only now. */
+static AgStatus
+report_stacked(AgFit *fit, const AgFitMember *members, int n, const AgFitMember *one)
+{
+	const AgFittedMember *member = &one->member;
+	AgStacked stacked = {NULL, (uint32_t) member->n_inputs, one->image, one->n_image};
+	uint32_t *inputs;
+	AgWriter out;
+	AgStatus status;
+
+	AG_TRY(ag_get(&fit->ctx, (size_t) member->n_inputs, sizeof *inputs, &inputs));
+	for (int i = 0; i < member->n_inputs; i++)
+		inputs[i] = (uint32_t) ordinal_of(members, n, member->input_names[i]);
+	stacked.inputs = inputs;
+	ag_writer_init(&out, fit->ctx.mem);
+	AG_GO(ag_stacked_write(&fit->ctx, &stacked, &out));
+	AG_GO(fit->sink->image(fit->sink->host, member->ordinal, out.data, out.size));
+done:
+	ag_writer_free(&out);
+	ag_mem_free(fit->ctx.mem, inputs);
+	return status;
+}
+
 /* The pipeline's image first, as member 0. */
 static AgStatus
 report_images(AgFit *fit, const AgFitMember *members, int n)
@@ -162,7 +195,9 @@ report_images(AgFit *fit, const AgFitMember *members, int n)
 	AG_GO(ag_pipeline_write(&fit->ctx, fit->pipeline, &out));
 	AG_GO(fit->sink->image(fit->sink->host, 0, out.data, out.size));
 	for (int i = 0; i < n; i++)
-		if (members[i].image != NULL)
+		if (members[i].is_stacked)
+			AG_GO(report_stacked(fit, members, n, &members[i]));
+		else if (members[i].image != NULL)
 			AG_GO(fit->sink->image(fit->sink->host, members[i].member.ordinal, members[i].image,
 								   members[i].n_image));
 done:

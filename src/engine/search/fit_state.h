@@ -13,6 +13,7 @@
 #define AG_FIT_ROUNDS_UNWATCHED 100 /* rounds without validation rows, unless the user says */
 
 #define AG_FIT_NO_FOLD 255 /* a row that is in every fold's training part */
+#define AG_FIT_NAME 80     /* of a model or an ensemble */
 
 /* Which rows one model trains on and which stop it; both ascend. */
 typedef struct AgSplit
@@ -40,7 +41,9 @@ typedef struct AgValidation
 typedef struct AgFitModel
 {
 	const AgModelConfig *config;
-	char name[80]; /* "GBM", "GBM_2_BAG_L1" */
+	char name[AG_FIT_NAME]; /* "GBM", "GBM_2_BAG_L1" */
+	int level;              /* from 1 on */
+	int fit_order;
 	bool is_bag;
 	int n_children;      /* trained; 1 unless it is a bag */
 	AgTrained *children; /* in the arena; their valid_proba is given back already */
@@ -50,7 +53,6 @@ typedef struct AgFitModel
 	double value;      /* of the eval metric on those, plain; NaN: unknown */
 	double fit_seconds, predict_seconds; /* predict: all its children, the scored rows */
 	AgModelPlan plan;
-	double weight;  /* in the ensemble */
 	AgTrained full; /* fitted again on all rows; without an image: wasn't */
 } AgFitModel;
 
@@ -64,12 +66,34 @@ typedef struct AgFitFailure
 	struct AgFitFailure *next;
 } AgFitFailure;
 
+/* A level above the first: its models have the out-of-fold predictions of some models below among their features. */
+typedef struct AgFitLevel
+{
+	int n_inputs;
+	int *inputs;     /* [n_inputs] of the fit's models; in the arena */
+	double *columns; /* [n_inputs × width][n_rows]; owned */
+	AgFitRows rows;
+} AgFitLevel;
+
+/* A weighted mean of models. */
+typedef struct AgFitEnsemble
+{
+	char name[AG_FIT_NAME]; /* "WeightedEnsemble_L2" */
+	int level;              /* one above the models' */
+	int fit_order;
+	int n_models;    /* the first so many of the fit's */
+	double *weights; /* [n_models] in the arena */
+	double value;    /* of the eval metric, plain; NaN: unknown */
+	double seconds;
+} AgFitEnsemble;
+
 /* A member as it will be stored. */
 typedef struct AgFitMember
 {
 	AgFittedMember member;
 	const void *image; /* NULL: a mean of others */
 	size_t n_image;
+	bool is_stacked; /* its inputs' predictions are among its features */
 	bool is_needed;
 } AgFitMember;
 
@@ -98,13 +122,17 @@ typedef struct AgFit
 	double least_share; /* seconds below which a model isn't worth beginning, as far as known */
 	double promised_seconds; /* from the start of the call to the deadline; INFINITY: none */
 
+	int n_levels;                               /* to fit: 1 without stacking */
+	int level;                                  /* at work, from 1 on */
+	AgFitLevel levels[AG_MAX_STACK_LEVELS + 1]; /* [level - 1]; of the first only room */
 	int n_models;
-	AgFitModel *models; /* [n_models] those that were fitted, in order */
-	bool has_ensemble;
-	double ensemble_value, ensemble_seconds;
+	AgFitModel *models; /* [n_models] those that were fitted, in order, level by level */
+	int n_ensembles;
+	AgFitEnsemble ensembles[AG_MAX_STACK_LEVELS + 1];
+	int n_fitted; /* models and ensembles so far: numbers their order */
 
 	const char *phase; /* of the model in work, for progress */
-	int at_model;      /* of the options' models; n_models: past them all */
+	int at_model;      /* of the options' models; n_models: past them all (of the level) */
 	int64_t model_began_ns, model_deadline_ns;
 	AgFitFailure *failures, *last_failure; /* NULL: none */
 	int n_warnings;
@@ -146,6 +174,8 @@ double ag_fit_booster_seconds(const AgFit *fit);
 AgStatus ag_fit_take_sample(AgFit *fit);
 /* What is known of a model before it is fitted: its name. */
 void ag_fit_model_begin(AgFit *fit, const AgModelConfig *config, AgFitModel *model);
+/* Numbers of a prediction: 1, or the number of classes. */
+int ag_fit_width(const AgFit *fit);
 /*
  * From its rows to its score. last: nobody needs the table's columns afterwards. AG_ERR_TIME when not even one child was done in
  * time; with fewer of them than planned, fewer rows are covered. model is to be freed whatever the status.
@@ -168,8 +198,25 @@ void ag_fit_tell_plan(AgFit *fit, const AgFitModel *model);
 void ag_trained_devices(const AgTrained *trained, int n, char *text, size_t size);
 /* GPUs that the model's trainings really had at the same time. */
 double ag_fit_model_gpus(const AgFitModel *model);
-/* fit_ensemble.c */
+/* fit_levels.c. How many levels the options ask for, as far as is known without a trial; 1: no stacking. Needs the folds. */
+AgStatus ag_fit_plan_levels(AgFit *fit);
+/* The most that a fit of so many rows can have. */
+int ag_levels_at_most(const AgFitOptions *options, int64_t n_rows);
+/* Level fit->level (2..) made ready: *n_inputs 0 when there is nothing below that it could stand on. */
+AgStatus ag_fit_level_begin(AgFit *fit, int *n_inputs);
+/* The forms of the rows that models of a level learn from. */
+AgFitRows *ag_fit_rows(AgFit *fit, int level);
+/* Which models does that one look at? NULL on the first level. */
+const AgFitLevel *ag_fit_inputs(const AgFit *fit, const AgFitModel *model);
+/* Marks the model, all it looks at, all those look at. */
+void ag_fit_mark(const AgFit *fit, int model, bool *marked);
+/* Will the children of a bag be stored? */
+bool ag_fit_keeps_children(const AgFit *fit, int model);
+void ag_fit_levels_free(AgFit *fit);
+/* fit_ensemble.c: over all models so far; named by the level above theirs. */
 AgStatus ag_fit_ensemble(AgFit *fit);
+/* The ensemble of that name; NULL: there is none. */
+const AgFitEnsemble *ag_fit_find_ensemble(const AgFit *fit, const char *name);
 /* fit_refit.c. When models have to be done so that there is time to fit them again, and fitting them again. */
 int64_t ag_fit_models_deadline(const AgFit *fit);
 AgStatus ag_fit_refit(AgFit *fit);

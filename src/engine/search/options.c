@@ -196,6 +196,17 @@ parse_num_bag_sets(OptionParser *p, const AgOptionNode *node)
 }
 
 static AgStatus
+parse_num_stack_levels(OptionParser *p, const AgOptionNode *node)
+{
+	int64_t value;
+
+	if (!ag_option_integer(node, 0, AG_MAX_STACK_LEVELS, &value))
+		return ag_option_reject(node, "an integer from 0 to 5", p->err);
+	p->out->num_stack_levels = (int) value;
+	return AG_OK;
+}
+
+static AgStatus
 bool_parse(OptionParser *p, const AgOptionNode *node, bool *value)
 {
 	if (node->type != AG_JSON_BOOL)
@@ -360,6 +371,7 @@ static const struct
 	{"memory_limit", parse_memory_limit},
 	{"num_bag_folds", parse_num_bag_folds},
 	{"num_bag_sets", parse_num_bag_sets},
+	{"num_stack_levels", parse_num_stack_levels},
 	{"auto_stack", parse_auto_stack},
 	{"refit_full", parse_refit_full},
 	{"set_best_to_refit_full", parse_set_best_to_refit_full},
@@ -441,10 +453,11 @@ bagging_check(OptionParser *p)
 {
 	AgFitOptions *out = p->out;
 
-	if (out->num_bag_sets <= 1 || out->num_bag_folds > 0 ||
+	if ((out->num_bag_sets <= 1 && out->num_stack_levels <= 0) || out->num_bag_folds > 0 ||
 		(out->auto_stack && out->num_bag_folds < 0))
 		return AG_OK;
-	ag_error_set(p->err, AG_ERR_OPTION, "option \"num_bag_sets\" needs \"num_bag_folds\"");
+	ag_error_set(p->err, AG_ERR_OPTION, "option \"%s\" needs \"num_bag_folds\"",
+				 out->num_bag_sets > 1 ? "num_bag_sets" : "num_stack_levels");
 	ag_error_hint(p->err, "Set \"num_bag_folds\" to 8, for example, or \"auto_stack\" to true.");
 	return AG_ERR_OPTION;
 }
@@ -507,6 +520,8 @@ ag_options_parse(AgMem *mem, const AgOptionEntry *entries, int n_entries, AgFitO
 	p.out->memory_limit_gb = (double) NAN;
 	p.out->num_bag_folds = -1;
 	p.out->num_bag_sets = 1;
+	p.out->num_stack_levels = -1;
+	p.out->max_base_models_per_type = -1;
 	p.out->save_bag_folds = true;
 	p.out->fit_weighted_ensemble = true;
 	p.out->total.num_gpus = AG_GPUS_UNSAID;

@@ -41,6 +41,7 @@ typedef struct AgOptionEntry
 #define AG_BALANCE_WEIGHT "balance_weight" /* sample_weight that is no column */
 #define AG_MAX_BAG_FOLDS 100
 #define AG_MAX_BAG_SETS 20
+#define AG_MAX_STACK_LEVELS 5
 
 /* A row of the table (and of ag_options()). */
 typedef struct AgOptionSpec
@@ -96,10 +97,13 @@ typedef struct AgFitOptions
 	AgMetric eval_metric; /* NONE: the default */
 	int verbosity;        /* 0..4 */
 	uint64_t random_state;
-	double holdout_frac; /* NAN: the rule */
-	int num_bag_folds;   /* 0: none; -1: not given */
-	int num_bag_sets;    /* 1.. */
-	bool auto_stack;     /* folds by the number of rows */
+	double holdout_frac;          /* NAN: the rule */
+	int num_bag_folds;            /* 0: none; -1: not given */
+	int num_bag_sets;             /* 1.. */
+	bool auto_stack;              /* folds and stack levels by the number of rows */
+	int num_stack_levels;         /* levels above the first; -1: not given */
+	int max_base_models;          /* that a model of a higher level looks at; 0: no limit */
+	int max_base_models_per_type; /* of one family; 0: no limit, -1: the rule */
 	AgRefit refit_full;
 	bool set_best_to_refit_full;
 	bool keep_only_best;

@@ -193,10 +193,20 @@ static const struct
 	const char *name;
 	const char *off;
 } other_ensemble_args[] = {
-	{"use_orig_features", "true"},      {"use_child_oof", "false"}, {"max_base_models", NULL},
-	{"max_base_models_per_type", NULL}, {"refit_folds", "false"},   {"model_random_seed", NULL},
-	{"vary_seed_across_folds", "true"}, {"random_state", NULL},
+	{"use_orig_features", "true"}, {"use_child_oof", "false"},         {"refit_folds", "false"},
+	{"model_random_seed", NULL},   {"vary_seed_across_folds", "true"}, {"random_state", NULL},
 };
+
+static AgStatus
+base_models_parse(const AgOptionNode *node, int *most, AgError *err)
+{
+	int64_t value;
+
+	if (!ag_option_integer(node, 0, 10000, &value))
+		return ag_option_reject(node, "a number of models, or 0 for no limit", err);
+	*most = (int) value;
+	return AG_OK;
+}
 
 static AgStatus
 ensemble_arg_parse(const AgOptionNode *node, AgFitOptions *options, AgFitArgs *args, bool *known,
@@ -223,6 +233,14 @@ ensemble_arg_parse(const AgOptionNode *node, AgFitOptions *options, AgFitArgs *a
 			return ag_option_reject(node, "true or false", err);
 		options->save_bag_folds = strcmp(node->text, "true") == 0;
 		return AG_OK;
+	}
+	if (strcmp(node->key, "max_base_models") == 0)
+		return base_models_parse(node, &options->max_base_models, err);
+	if (strcmp(node->key, "max_base_models_per_type") == 0)
+	{
+		if (node->type == AG_JSON_STRING && strcmp(node->text, "auto") == 0)
+			return AG_OK;
+		return base_models_parse(node, &options->max_base_models_per_type, err);
 	}
 	if (strcmp(node->key, "num_folds_parallel") == 0)
 	{
@@ -261,6 +279,8 @@ ag_ensemble_args_parse(const AgOptionNode *node, AgFitOptions *options, AgFitArg
 		ag_nearest_offer(&nearest, "num_folds_parallel");
 		ag_nearest_offer(&nearest, "save_bag_folds");
 		ag_nearest_offer(&nearest, "ag_args_fit");
+		ag_nearest_offer(&nearest, "max_base_models");
+		ag_nearest_offer(&nearest, "max_base_models_per_type");
 		for (size_t i = 0; i < sizeof other_ensemble_args / sizeof other_ensemble_args[0]; i++)
 			ag_nearest_offer(&nearest, other_ensemble_args[i].name);
 		return argument_unknown(child, &nearest, err);

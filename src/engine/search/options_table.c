@@ -64,9 +64,12 @@ static const AgOptionSpec specs[] = {
 	 "none"},
 	{"num_bag_sets", "integer", "1 to 20", "1", true,
 	 "Repeats of the folds, each with the rows dealt anew; as far as time allows"},
-	{"num_stack_levels", "integer", "at least 0", "0", false, "Levels of stacking"},
+	{"num_stack_levels", "integer", "0 to 5", "null", true,
+	 "Levels of bags above the first, which learn from the predictions of the level below, too; "
+	 "null: 0, or what auto_stack chooses"},
 	{"auto_stack", "boolean", "true or false", "false", true,
-	 "Choose num_bag_folds by the number of rows: 8, or 5 to 7 for less than 80"},
+	 "Choose num_bag_folds by the number of rows: 8, or 5 to 7 for less than 80; and "
+	 "num_stack_levels: 1 of 750 rows or more with 300 s or more"},
 	{"dynamic_stacking", "boolean or text", "true, false or auto", "false", false,
 	 "Try on a part of the rows whether stacking overfits"},
 
