@@ -240,6 +240,32 @@ ALTER VIEW @extschema@.ag_jobs OWNER TO @extowner@;
 REVOKE ALL ON @extschema@.ag_jobs FROM PUBLIC;
 GRANT SELECT ON @extschema@.ag_jobs TO PUBLIC;
 
+CREATE FUNCTION @extschema@.ag_stats_read()
+    RETURNS TABLE (fits bigint, fits_failed bigint, fits_cancelled bigint, fit_rows bigint, fit_time double precision,
+        gpu_time double precision, predictions bigint, cache_hits bigint, cache_misses bigint, since timestamptz)
+    LANGUAGE c VOLATILE PARALLEL SAFE ROWS 1 AS 'MODULE_PATHNAME', 'ag_sql_stats_read';
+COMMENT ON FUNCTION @extschema@.ag_stats_read() IS 'what the view ag_stats shows';
+
+CREATE FUNCTION @extschema@.ag_stats_reset() RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'ag_sql_stats_reset';
+COMMENT ON FUNCTION @extschema@.ag_stats_reset() IS 'starts the counts of ag_stats again; for superusers, or whom they grant it to';
+REVOKE ALL ON FUNCTION @extschema@.ag_stats_reset() FROM PUBLIC;
+
+CREATE VIEW @extschema@.ag_stats AS SELECT * FROM @extschema@.ag_stats_read();
+COMMENT ON VIEW @extschema@.ag_stats IS
+    'counts over all databases of the cluster since it was started or ag_stats_reset(); before PostgreSQL 17 they need ag_pg in shared_preload_libraries';
+COMMENT ON COLUMN @extschema@.ag_stats.fits IS 'fits that were stored, asynchronous ones included';
+COMMENT ON COLUMN @extschema@.ag_stats.fits_failed IS 'fits that ended in an error';
+COMMENT ON COLUMN @extschema@.ag_stats.fits_cancelled IS 'fits that were cancelled, or had too little time for any model';
+COMMENT ON COLUMN @extschema@.ag_stats.fit_rows IS 'rows that those stored were fitted on';
+COMMENT ON COLUMN @extschema@.ag_stats.fit_time IS 'seconds that those took';
+COMMENT ON COLUMN @extschema@.ag_stats.gpu_time IS 'seconds of whole GPUs that their models took';
+COMMENT ON COLUMN @extschema@.ag_stats.predictions IS 'rows predicted by ag_predict and its kin, and by ag_predict_table';
+COMMENT ON COLUMN @extschema@.ag_stats.cache_hits IS 'times that a statement found a model in its session''s cache';
+COMMENT ON COLUMN @extschema@.ag_stats.cache_misses IS 'times that a model had to be read from its table';
+ALTER VIEW @extschema@.ag_stats OWNER TO @extowner@;
+GRANT SELECT ON @extschema@.ag_stats TO PUBLIC;
+
 CREATE FUNCTION @extschema@.ag_version() RETURNS text
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'ag_sql_version';
 COMMENT ON FUNCTION @extschema@.ag_version() IS

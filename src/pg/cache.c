@@ -17,6 +17,7 @@
 #include "pg/catalog.h"
 #include "pg/errors.h"
 #include "pg/settings.h"
+#include "pg/stats.h"
 
 typedef struct Entry
 {
@@ -231,10 +232,12 @@ ag_cache_get(const pg_uuid_t *id, const char *member, MemoryContext keeper)
 {
 	Entry *entry = find(id, member);
 
+	ag_stats_count(entry != NULL ? AG_STAT_CACHE_HITS : AG_STAT_CACHE_MISSES, 1);
 	if (entry != NULL)
 		dlist_move_head(&entries, &entry->node);
 	else
 	{
+		ag_stats_attach();
 		entry = entry_open(id, member);
 		dlist_push_head(&entries, &entry->node);
 	}

@@ -10,6 +10,7 @@
 #include "pg/call.h"
 #include "pg/catalog.h"
 #include "pg/compat.h"
+#include "pg/stats.h"
 
 #define MAX_NAMES 8 /* models that one place keeps at hand: ag_predict('price_' || region, t) */
 
@@ -159,4 +160,5 @@ void
 ag_call_run(AgCall *call, AgRowForm form, Datum features)
 {
 	ag_predictor_run(call->model->predictor, ag_call_read(call, form, features), call->out);
+	ag_stats_count(AG_STAT_PREDICTIONS, 1);
 }

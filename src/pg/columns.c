@@ -13,6 +13,7 @@
 
 #include "pg/columns.h"
 #include "pg/compat.h"
+#include "pg/stats.h"
 
 #define FIRST_COLUMN 3 /* argument */
 
@@ -107,5 +108,6 @@ ag_columns_predict(FunctionCallInfo fcinfo)
 		ag_row_map_bind(call->map, describe(fcinfo));
 	ag_predictor_run(call->model->predictor,
 					 ag_row_from_arguments(call->map, fcinfo->args + FIRST_COLUMN), call->out);
+	ag_stats_count(AG_STAT_PREDICTIONS, 1);
 	return call;
 }

@@ -34,6 +34,14 @@
 #include "storage/waiteventset.h"
 #endif
 
+#if PG_VERSION_NUM >= 170000
+#include "storage/dsm_registry.h"
+#else
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+#endif
+
 #if PG_VERSION_NUM < 130000
 #error "ag_pg needs PostgreSQL 13 or newer"
 #endif
@@ -185,6 +193,48 @@ ag_function_aclcheck(Oid function, Oid role)
 	return object_aclcheck(ProcedureRelationId, function, role, ACL_EXECUTE);
 #else
 	return pg_proc_aclcheck(function, role, ACL_EXECUTE);
+#endif
+}
+
+/*
+ * A piece of shared memory by its name, which all processes of the cluster have together; the first one initialises it. 17 can make it at
+ * any time; before, it takes a library in shared_preload_libraries that asked for the room. NULL: there is none.
+ */
+static inline void *
+ag_shared_memory(const char *name, Size size, void (*init)(void *at), bool is_preloaded)
+{
+#if PG_VERSION_NUM >= 170000
+	bool found;
+
+	return GetNamedDSMSegment(name, size, init, &found);
+#else
+	void *at;
+	bool found;
+
+	if (!is_preloaded)
+		return NULL;
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	at = ShmemInitStruct(name, size, &found);
+	if (!found)
+		init(at);
+	LWLockRelease(AddinShmemInitLock);
+	return at;
+#endif
+}
+
+/*
+ * While the library is preloaded: request is called when it is time to ask for room in shared memory, and then calls *previous
+ * where that isn't NULL.
+ */
+static inline void
+ag_shared_memory_on_request(void (*request)(void), void (**previous)(void))
+{
+	*previous = NULL;
+#if PG_VERSION_NUM >= 150000 && PG_VERSION_NUM < 170000
+	*previous = shmem_request_hook;
+	shmem_request_hook = request;
+#elif PG_VERSION_NUM < 150000
+	request();
 #endif
 }
 

@@ -26,6 +26,7 @@
 #include "pg/job.h"
 #include "pg/options_json.h"
 #include "pg/settings.h"
+#include "pg/stats.h"
 
 #define LONGEST_TIME_LIMIT_S 1e9
 #define GB 1e9
@@ -52,6 +53,7 @@ ag_fit_begin(const char *data, const char *label, Jsonb *options)
 	MemoryContextCallback *callback;
 	AgFitCall *call;
 
+	ag_stats_attach();
 	MemoryContextSwitchTo(context);
 	call = palloc0(sizeof(AgFitCall));
 	call->data = call->source_text = data;
@@ -287,14 +289,9 @@ ag_fit_begin_of(FunctionCallInfo fcinfo, const char *function)
 						: PG_GETARG_JSONB_P_COPY(2));
 }
 
-/* ag_fit(data text, label text, options jsonb) RETURNS text */
-Datum
-ag_sql_fit(PG_FUNCTION_ARGS)
+static void
+fit_in_session(AgFitCall *call)
 {
-	MemoryContext caller = CurrentMemoryContext;
-	AgFitCall *call = ag_fit_begin_of(fcinfo, "ag_fit");
-	text *name;
-
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
 	ag_fit_prepare(call);
@@ -309,6 +306,26 @@ ag_sql_fit(PG_FUNCTION_ARGS)
 	ag_fit_tell_how_to_predict(call);
 	ag_fit_log(call);
 	SPI_finish();
+}
+
+/* ag_fit(data text, label text, options jsonb) RETURNS text */
+Datum
+ag_sql_fit(PG_FUNCTION_ARGS)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	AgFitCall *call = ag_fit_begin_of(fcinfo, "ag_fit");
+	text *name;
+
+	PG_TRY();
+	{
+		fit_in_session(call);
+	}
+	PG_CATCH();
+	{
+		ag_stats_count_failure(geterrcode());
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
 	MemoryContextSwitchTo(caller);
 	name = cstring_to_text(call->name);
 	MemoryContextDelete(call->context);

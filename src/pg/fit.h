@@ -65,7 +65,8 @@ typedef struct AgFitCall
 		*frames; /* FEATURE, MEMBER and PART as they came: work_mem, then a temporary file */
 	TupleDesc frames_desc;
 	int version;
-	int pinned; /* the version that stays current, activated by hand; 0: the new one is */
+	double gpu_seconds; /* of its members */
+	int pinned;         /* the version that stays current, activated by hand; 0: the new one is */
 } AgFitCall;
 
 /*

@@ -18,6 +18,7 @@
 #include "pg/errors.h"
 #include "pg/fit.h"
 #include "pg/settings.h"
+#include "pg/stats.h"
 
 #define NOTICE_EVERY_NS INT64_C(9500000000)
 #define MAX_PASTED_QUERY 300
@@ -202,6 +203,8 @@ store_frame(AgFitCall *call, const pg_uuid_t *id, AgFrameType type, bytea *paylo
 		case AG_FRAME_MEMBER:
 			ag_error_check(ag_msg_member_read(&call->message, bytes, n, &member, &err), &err);
 			ag_catalog_store_member(id, &member);
+			if (member.num_gpus > 0 && member.fit_seconds > 0)
+				call->gpu_seconds += member.num_gpus * member.fit_seconds;
 			break;
 		default:
 			ag_error_check(ag_msg_part_read(bytes, n, &part, &err), &err);
@@ -246,6 +249,10 @@ ag_fit_store(AgFitCall *call)
 	tuplestore_end(call->frames);
 	call->frames = NULL;
 	MemoryContextDelete(scratch);
+	ag_stats_count(AG_STAT_FITS, 1);
+	ag_stats_count(AG_STAT_FIT_ROWS, (uint64) call->fitted.n_rows);
+	ag_stats_count(AG_STAT_FIT_MS, (uint64) (predictor.fit_seconds * 1000));
+	ag_stats_count(AG_STAT_GPU_MS, (uint64) (call->gpu_seconds * 1000));
 }
 
 /* ---- the last word ---- */

@@ -34,6 +34,7 @@
 #include "pg/errors.h"
 #include "pg/fit.h"
 #include "pg/job.h"
+#include "pg/stats.h"
 
 #define SHOW_EVERY_NS INT64_C(500000000)
 #define SHOW_LOCK_TIMEOUT "200ms"
@@ -370,6 +371,7 @@ fail(Run *run)
 	listening = NULL;
 	MemoryContextSwitchTo(run->context);
 	edata = CopyErrorData();
+	ag_stats_count_failure(edata->sqlerrcode);
 	is_cancelled = edata->sqlerrcode == ERRCODE_QUERY_CANCELED && cancel_asked;
 	ag_job_accept_cancel(false);
 	if (!is_cancelled)

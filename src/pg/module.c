@@ -8,6 +8,7 @@
 
 #include "pg/job.h"
 #include "pg/settings.h"
+#include "pg/stats.h"
 
 PG_MODULE_MAGIC;
 
@@ -17,6 +18,7 @@ void
 _PG_init(void)
 {
 	ag_settings_define();
+	ag_stats_init();
 	if (process_shared_preload_libraries_in_progress)
 		ag_job_launcher_register();
 }

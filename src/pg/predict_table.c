@@ -16,6 +16,7 @@
 #include "pg/catalog.h"
 #include "pg/result.h"
 #include "pg/srf.h"
+#include "pg/stats.h"
 
 typedef struct Job
 {
@@ -57,6 +58,7 @@ take(void *arg, const AgBatch *batch)
 	Job *job = arg;
 
 	ag_batch_predict(job->model, batch->n_rows, batch->features, job->out);
+	ag_stats_count(AG_STAT_PREDICTIONS, batch->n_rows);
 	for (int i = 0; i < batch->n_rows; i++)
 		put_prediction(job, batch->keys != NULL ? batch->keys[i] : NULL,
 					   job->out + (size_t) i * job->model->n_outputs);
