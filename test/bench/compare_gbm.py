@@ -77,11 +77,12 @@ def run_ours(program, x, y, cats, part, problem, n_classes, settings, seed, stop
         with open(path, "wb") as file:
             np.array([x.shape[0], x.shape[1] + 2], dtype=np.int64).tofile(file)
             np.asfortranarray(np.column_stack([x, part, y])).ravel(order="F").tofile(file)
-        command = [program, path, f"problem={problem}", f"classes={n_classes}", f"seed={seed}",
-                   f"stop={stop}", f"threads={threads}", f"out={out}"]
+        command = [program, path, f"family={settings.get('family', 'GBM')}", f"problem={problem}",
+                   f"classes={n_classes}", f"seed={seed}", f"stop={stop}", f"threads={threads}",
+                   f"out={out}"]
         if cats:
             command.append("cats=" + ",".join(map(str, cats)))
-        command += [f"{k}={v}" for k, v in settings.items()]
+        command += [f"{k}={v}" for k, v in settings.items() if k != "family"]
         text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         line = dict(word.split("=") for word in text.split())
         predicted = np.fromfile(out)

@@ -325,7 +325,7 @@ test_statistics(void)
 		table_bin(&table, &bench.ctx, 50);
 		codes = codes_of(&table);
 		data = table_data(&table, cases[c].problem, cases[c].n_classes);
-		AG_REQUIRE(ag_target_stats_create(&bench.ctx, &data, codes, 2, 42, &stats) == AG_OK);
+		AG_REQUIRE(ag_target_stats_create(&bench.ctx, &data, codes, 2, 1, 42, &stats) == AG_OK);
 		per = ag_stats_per_feature(cases[c].problem, cases[c].n_classes);
 		AG_CHECK_EQ(stats->bins->n_features, 1 + per);
 		AG_CHECK(stats->columns[0].values == NULL && stats->columns[0].source == 0);
@@ -388,7 +388,7 @@ test_cuts(void)
 	table_init(&table, 2000, 0, 1, 4, 0.0, 2, 29);
 	table_bin(&table, &bench.ctx, 254);
 	data = table_data(&table, AG_PROBLEM_BINARY, 2);
-	AG_REQUIRE(ag_target_stats_create(&bench.ctx, &data, NULL, 2, 42, &stats) == AG_OK);
+	AG_REQUIRE(ag_target_stats_create(&bench.ctx, &data, NULL, 2, 1, 42, &stats) == AG_OK);
 	for (int f = 0; f < stats->bins->n_features; f++)
 		AG_CHECK(stats->bins->features[f].n_bins > 1 && stats->bins->features[f].n_bins <= 4);
 	ag_target_stats_free(&bench.ctx, stats);

@@ -23,6 +23,14 @@ row_stride_of(int n_features)
 AgStatus
 ag_bins_create(const AgContext *ctx, int64_t n_rows, int n_features, AgBins **bins)
 {
+	return ag_bins_create_wider(ctx, n_rows, n_features, 0, bins);
+}
+
+AgStatus
+ag_bins_create_wider(const AgContext *ctx, int64_t n_rows, int n_features, int n_spare,
+					 AgBins **bins)
+{
+	size_t n_columns = (size_t) n_features + (size_t) n_spare;
 	AgBins *b;
 
 	*bins = NULL;
@@ -34,8 +42,8 @@ ag_bins_create(const AgContext *ctx, int64_t n_rows, int n_features, AgBins **bi
 	/* Columns that begin 4 KiB apart would share cache sets. */
 	if (b->column_stride % 4096 == 0)
 		b->column_stride += 64;
-	if (ag_get_zeroed(ctx, (size_t) n_features, sizeof(AgBinFeature), &b->features) != AG_OK ||
-		ag_get_zeroed(ctx, (size_t) n_features, (size_t) b->column_stride, &b->columns) != AG_OK)
+	if (ag_get_zeroed(ctx, n_columns, sizeof(AgBinFeature), &b->features) != AG_OK ||
+		ag_get_zeroed(ctx, n_columns, (size_t) b->column_stride, &b->columns) != AG_OK)
 	{
 		ag_bins_free(b);
 		return AG_ERR_MEMORY;

@@ -67,6 +67,9 @@ typedef struct AgBinParams
 
 /* Makes room for a matrix (columns are filled by ag_bins_set_feature). */
 AgStatus ag_bins_create(const AgContext *ctx, int64_t n_rows, int n_features, AgBins **bins);
+/* With room for n_spare columns behind the last, which n_features doesn't count and whose descriptors own nothing. */
+AgStatus ag_bins_create_wider(const AgContext *ctx, int64_t n_rows, int n_features, int n_spare,
+							  AgBins **bins);
 /* Chooses the cuts of feature f and fills its column. Different features may be set from different threads. */
 AgStatus ag_bins_set_feature(const AgContext *ctx, AgBins *bins, int f, const AgBinSource *source,
 							 const AgBinParams *params);

@@ -185,6 +185,15 @@ ag_image_open(const AgContext *ctx, const void *data, size_t size, AgImageKind k
 	return check_sections(ctx, image);
 }
 
+bool
+ag_image_has(const AgImage *image, uint32_t tag)
+{
+	for (uint32_t i = 0; i < image->n_sections; i++)
+		if (section_at(image, i).tag == tag)
+			return true;
+	return false;
+}
+
 AgStatus
 ag_image_find(const AgContext *ctx, const AgImage *image, uint32_t tag, size_t item_size,
 			  const void **items, uint64_t *count)

@@ -66,6 +66,8 @@ uint32_t ag_image_kind(const void *data, size_t size);
 /* Checks the frame: magic, version (a newer one gets its own text), length, checksum, sections in bounds. data must be 8-byte aligned. */
 AgStatus ag_image_open(const AgContext *ctx, const void *data, size_t size, AgImageKind kind,
 					   AgImage *image);
+/* Is there a section of that tag? */
+bool ag_image_has(const AgImage *image, uint32_t tag);
 /* The section's items in place; AG_ERR_CORRUPT when it is absent or its item size differs. */
 AgStatus ag_image_find(const AgContext *ctx, const AgImage *image, uint32_t tag, size_t item_size,
 					   const void **items, uint64_t *count);

@@ -12,6 +12,7 @@
 #include "engine/base/rng.h"
 #include "engine/base/threads.h"
 #include "engine/model/bootstrap.h"
+#include "engine/model/combine.h"
 #include "engine/model/early_stop.h"
 #include "engine/model/grow.h"
 #include "engine/model/leaves.h"
@@ -35,7 +36,8 @@ enum
 	AG_KEY_GROWTH = 2,
 	AG_KEY_FEATURES = 3,
 	AG_KEY_BAG = 4,
-	AG_KEY_WEIGHTS = 5
+	AG_KEY_WEIGHTS = 5,
+	AG_KEY_PERMUTATION = 8
 };
 
 /* The rows that steer early stopping, densely. */
@@ -225,6 +227,7 @@ create_booster(AgBooster *booster)
 	if (booster->params.splits_by_weight)
 		AG_TRY(ag_bootstrap_create(ctx, data, &booster->params, &booster->bootstrap));
 	booster->trees.stats = data->stats;
+	booster->grower.combiner = data->stats != NULL ? data->stats->combiner : NULL;
 	ag_early_stop_init(&booster->stop, data->stop_metric, booster->params.early_stop_rounds,
 					   data->n_train);
 	if (data->n_valid > 0)
@@ -396,6 +399,22 @@ list_rows(AgBooster *booster, int output, const AgGradientRange *range, int64_t 
 	return AG_OK;
 }
 
+/* Each tree sees statistics by one of several orders of the rows, so that no order's luck stays in the model. */
+static void
+choose_permutation(AgBooster *booster, int output)
+{
+	const AgTargetStats *stats = booster->data->stats;
+	int p;
+
+	if (stats == NULL)
+		return;
+	p = (int) ag_random_below(tree_key(booster, AG_KEY_PERMUTATION, output), 0,
+							  (uint32_t) stats->n_permutations);
+	ag_grower_use(&booster->grower, stats->permuted[p]);
+	if (stats->combiner != NULL)
+		ag_combiner_begin(stats->combiner, p);
+}
+
 /* Grows the tree of one output and adds it to model and scores. */
 static AgStatus
 boost_output(AgBooster *booster, int output)
@@ -409,6 +428,7 @@ boost_output(AgBooster *booster, int output)
 	AG_TRY(ag_loss_gradients(ctx, &booster->loss, output, &range));
 	AG_TRY(list_rows(booster, output, &range, &n_rows, &quantum));
 	draw_features(booster, output);
+	choose_permutation(booster, output);
 	ag_split_rules_init(&rules, &booster->params, &quantum, booster->loss.unit);
 	rules.noise = noise_of(booster, &quantum);
 	AG_TRY(ag_grow_tree(&booster->grower, &rules, &quantum, n_rows,

@@ -59,6 +59,9 @@ typedef struct AgBoostParams
 	int max_cat_to_onehot;
 	int min_data_per_group; /* 0: ag_boost_group_rows */
 	int one_hot_max_size;   /* categories of more levels become target statistics */
+	int max_ctr_complexity; /* most categories that are combined; 1: none are */
+	int n_permutations;     /* orders of the rows that statistics are made by */
+	double model_size_reg;  /* against combinations of many levels that no tree has yet */
 	bool splits_by_weight;  /* seek splits by gradients and weights, not by hessians */
 	int score_function;     /* as its family words it */
 	bool has_cosine_score;  /* of symmetric trees */

@@ -7,6 +7,7 @@
 
 #include "engine/base/maths.h"
 #include "engine/model/bootstrap.h"
+#include "engine/model/combine.h"
 #include "engine/model/target_stats.h"
 
 #define AT(field) offsetof(AgBoostParams, field)
@@ -46,6 +47,13 @@ const AgParamSpec ag_cat_specs[] = {
 	{"one_hot_max_size", NULL, AG_PARAM_INT, 1, 254, 2, NULL,
 	 "categories of at most so many levels are split as they are, others by target statistics",
 	 AT(one_hot_max_size)},
+	{"max_ctr_complexity", NULL, AG_PARAM_INT, 1, AG_COMBO_MEMBERS, 4, NULL,
+	 "most categories that SymmetricTree combines to one, 1 for none", AT(max_ctr_complexity)},
+	{"permutation_count", NULL, AG_PARAM_INT, 1, AG_STAT_PERMUTATIONS, 3, NULL,
+	 "random orders of the rows that target statistics are made by", AT(n_permutations)},
+	{"model_size_reg", NULL, AG_PARAM_REAL, 0, 100, 0.5, NULL,
+	 "penalty on splits by statistics of many levels that the model has not used yet",
+	 AT(model_size_reg)},
 	{"score_function", NULL, AG_PARAM_CHOICE, 0, 1, 1, "L2 Cosine",
 	 "what the splits of SymmetricTree are chosen by", AT(score_function)},
 };
@@ -107,6 +115,13 @@ check_params(const AgContext *ctx, const AgBoostParams *params)
 	return AG_OK;
 }
 
+static bool
+combines(const AgBoostParams *params, int n_replaced)
+{
+	return n_replaced > 1 && params->max_ctr_complexity > 1 &&
+		   params->grow_order == AG_GROW_SYMMETRIC;
+}
+
 AgStatus
 ag_cat_train(const AgContext *ctx, const AgTrainData *data, const uint32_t *const *codes,
 			 const AgBoostParams *params, AgBoostResult *result)
@@ -114,22 +129,29 @@ ag_cat_train(const AgContext *ctx, const AgTrainData *data, const uint32_t *cons
 	AgBoostParams own = *params;
 	AgTrainData shown = *data;
 	AgTargetStats *stats = NULL;
-	bool has_stats = false;
+	int n_replaced = 0;
 	AgStatus status;
 
 	AG_TRY(check_params(ctx, params));
 	complete(data, &own);
 	for (int f = 0; f < data->bins->n_features; f++)
-		has_stats =
-			has_stats || ag_stats_replace(data->bins->features + f, params->one_hot_max_size);
-	if (has_stats && data->n_train > 0)
+		n_replaced += ag_stats_replace(data->bins->features + f, params->one_hot_max_size);
+	if (n_replaced > 0 && data->n_train > 0)
 	{
-		AG_TRY(ag_target_stats_create(ctx, data, codes, params->one_hot_max_size, params->seed,
-									  &stats));
+		AG_TRY(ag_target_stats_create(ctx, data, codes, params->one_hot_max_size,
+									  params->n_permutations, params->seed, &stats));
 		shown.bins = stats->bins;
 		shown.stats = stats;
 	}
-	status = ag_boost_train(ctx, &shown, &own, result);
+	if (stats != NULL && combines(&own, n_replaced))
+	{
+		AgCombineParams combining = {own.max_ctr_complexity, own.one_hot_max_size,
+									 own.model_size_reg, own.seed};
+
+		AG_GO(ag_combiner_create(ctx, data, codes, stats, &combining, &stats->combiner));
+	}
+	AG_GO(ag_boost_train(ctx, &shown, &own, result));
+done:
 	ag_target_stats_free(ctx, stats);
 	return status;
 }
@@ -138,7 +160,8 @@ int64_t
 ag_cat_memory(const AgTrainData *data, const AgBoostParams *params, int n_threads)
 {
 	int64_t n_columns = 0, n_levels = 0, per = ag_stats_per_feature(data->problem, data->n_classes);
-	int64_t n_rows = data->bins->n_rows, n_histograms;
+	int64_t n_rows = data->bins->n_rows, n_histograms, bytes;
+	int n_replaced = 0;
 	AgBoostParams own = *params;
 
 	complete(data, &own);
@@ -148,12 +171,17 @@ ag_cat_memory(const AgTrainData *data, const AgBoostParams *params, int n_thread
 
 		n_columns += ag_stats_replace(feature, params->one_hot_max_size) ? per : 0;
 		n_levels += ag_stats_replace(feature, params->one_hot_max_size) ? feature->n_levels : 0;
+		n_replaced += ag_stats_replace(feature, params->one_hot_max_size);
 	}
 	if (n_columns == 0)
 		return ag_boost_memory(data, &own, n_threads);
 	/* columns and rows of the statistics' matrix, the column in work, levels' tables, wide histograms */
 	n_histograms = ag_boost_leaves(data, &own) + 1 + 2 * n_threads;
-	return ag_boost_memory(data, &own, n_threads) +
-		   (data->bins->n_features + n_columns + 64) * 2 * n_rows + n_rows * 28 +
+	bytes = combines(&own, n_replaced)
+				? ag_combiner_memory(data, own.n_permutations, n_replaced, own.max_ctr_complexity)
+				: 0;
+	return bytes + ag_boost_memory(data, &own, n_threads) +
+		   own.n_permutations * (data->bins->n_features + n_columns + 72) * 2 * n_rows +
+		   n_rows * (24 + 4 * own.n_permutations) +
 		   n_levels * 8 * (2 + per) + n_columns * (AG_STAT_BINS + 1) * (16 * n_histograms + 64);
 }

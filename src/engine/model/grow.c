@@ -109,6 +109,13 @@ ag_grower_free(const AgContext *ctx, AgGrower *grower)
 	memset(grower, 0, sizeof *grower);
 }
 
+void
+ag_grower_use(AgGrower *grower, const AgBins *bins)
+{
+	grower->bins = bins;
+	grower->hists.bins = bins;
+}
+
 int64_t
 ag_grower_memory(const AgBins *bins, int64_t n_rows, const AgGrowth *growth, int n_threads)
 {

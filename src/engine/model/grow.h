@@ -58,6 +58,7 @@ typedef struct AgGrower
 	AgRowList lists[2]; /* the tree's rows start in lists[0]; each level moves them to the other */
 	AgPartitionScratch *scratch;
 	struct AgSymmetric *symmetric; /* NULL: not symmetric */
+	struct AgCombiner *combiner;   /* of symmetric trees: offers combinations of categories; NULL: none */
 	struct AgOpenLeaf *open;       /* [max_leaves] */
 	int *heap;                     /* [max_leaves] */
 	int64_t **slots;               /* [n_slots] histograms, made as they are needed */
@@ -79,6 +80,8 @@ typedef struct AgGrower
 AgStatus ag_grower_create(const AgContext *ctx, const AgBins *bins, int64_t n_rows,
 						  const AgGrowth *growth, AgGrower *grower);
 void ag_grower_free(const AgContext *ctx, AgGrower *grower);
+/* Takes the next trees' bins from a matrix that differs from its own in bytes only. */
+void ag_grower_use(AgGrower *grower, const AgBins *bins);
 /* Upper estimate of what ag_grower_create and growing take. */
 int64_t ag_grower_memory(const AgBins *bins, int64_t n_rows, const AgGrowth *growth, int n_threads);
 

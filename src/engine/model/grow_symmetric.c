@@ -12,9 +12,11 @@
 
 #include "engine/base/rng.h"
 #include "engine/base/threads.h"
+#include "engine/model/combine.h"
 #include "engine/model/level_scan.h"
 #include "engine/model/sample.h"
 
+#define AG_KEY_COMBINATIONS (UINT64_C(4) << 32)
 #define AG_LEVEL_PARALLEL 20000 /* cells below which one thread is quicker */
 #define AG_NO_SLOT (-1)
 
@@ -218,6 +220,7 @@ choose_task(void *arg, int64_t begin, int64_t end, int thread)
 {
 	AgLevelWork *work = arg;
 	const AgHistLayout *layout = &work->grower->hists.layout;
+	const AgCombiner *combiner = work->grower->combiner;
 	AgSymmetric *s = work->s;
 
 	(void) thread;
@@ -239,6 +242,8 @@ choose_task(void *arg, int64_t begin, int64_t end, int thread)
 								   work->grower->growth.has_cosine_score);
 			if (work->rules->noise > 0.0)
 				score += work->rules->noise * ag_level_noise(key, (uint64_t) b);
+			if (combiner != NULL)
+				score *= combiner->weight_of[f];
 			if (s->best_cut[i] >= 0 && !(score > s->best_score[i]))
 				continue;
 			s->best_score[i] = score;
@@ -265,12 +270,11 @@ draw_features(AgLevelWork *work)
 						s->features);
 }
 
-/* Of equal scores the lowest feature's. False when nothing parts the rows any more. */
-static bool
-choose_split(AgLevelWork *work, AgSplit *split)
+/* Of equal scores the lowest feature's; its place in the level's features, -1: nothing parts the rows any more. */
+static int
+choose_feature(AgLevelWork *work)
 {
 	AgSymmetric *s = work->s;
-	const AgBinFeature *feature;
 	int best = -1;
 
 	ag_pool_run(pool_of(work), s->n_features, 4, choose_task, work);
@@ -282,9 +286,17 @@ choose_split(AgLevelWork *work, AgSplit *split)
 			(s->best_score[i] == s->best_score[best] && s->features[i] < s->features[best]))
 			best = i;
 	}
+	return best;
+}
+
+/* The split of one feature's best cut, which is not to be chosen again. */
+static void
+make_split(AgLevelWork *work, int best, AgSplit *split)
+{
+	AgSymmetric *s = work->s;
+	const AgBinFeature *feature;
+
 	*split = ag_split_none();
-	if (best < 0)
-		return false;
 	split->feature = s->features[best];
 	split->bin = s->best_cut[best];
 	feature = work->grower->bins->features + split->feature;
@@ -298,7 +310,36 @@ choose_split(AgLevelWork *work, AgSplit *split)
 	}
 	else
 		split->missing_left = split->bin < feature->n_bins; /* missing is less than any number */
-	return true;
+}
+
+/* The level's split, of a feature or of a combination; none: split->feature is -1. */
+static AgStatus
+choose_split(AgLevelWork *work, AgSplit *split)
+{
+	AgCombiner *combiner = work->grower->combiner;
+	bool is_better = false;
+	int best;
+
+	if (combiner != NULL)
+		ag_combiner_weigh(combiner);
+	best = choose_feature(work);
+	*split = ag_split_none();
+	if (combiner != NULL)
+	{
+		AgCombineLevel level = {
+			.grower = work->grower,
+			.rules = work->rules,
+			.key = ag_key(work->key, AG_KEY_COMBINATIONS + (uint64_t) work->level),
+			.share = work->grower->growth.feature_fraction_bylevel,
+			.best = best >= 0 ? work->s->best_score[best] : -(double) INFINITY};
+
+		AG_TRY(ag_combiner_choose(combiner, &level, split, &is_better));
+	}
+	if (!is_better && best >= 0)
+		make_split(work, best, split);
+	if (combiner != NULL && split->feature >= 0)
+		ag_combiner_take(combiner, split);
+	return AG_OK;
 }
 
 /* ---- growing ---- */
@@ -391,7 +432,8 @@ ag_grow_symmetric(AgGrower *grower, const AgSplitRules *rules, int64_t n_rows, u
 		memset(work.s->dens, 0, n_cells * sizeof(double));
 		draw_features(&work);
 		AG_TRY(add_level(&work, 4 * grower->n_leaves > grower->growth.max_leaves));
-		if (!choose_split(&work, &split))
+		AG_TRY(choose_split(&work, &split));
+		if (split.feature < 0)
 			break;
 		AG_TRY(split_level(&work, &split));
 		work.level++;

@@ -130,7 +130,8 @@ trees_are_direct(const void *fitted)
 {
 	const AgTrees *trees = fitted;
 
-	return trees->n_outputs == 1 &&
+	/* a combination's node is several players' */
+	return trees->n_outputs == 1 && trees->n_combos == 0 &&
 		   (trees->link == AG_LINK_IDENTITY || trees->link == AG_LINK_MEAN_FREQUENCIES);
 }
 

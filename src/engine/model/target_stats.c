@@ -6,17 +6,11 @@
 #include <string.h>
 
 #include "engine/base/rng.h"
+#include "engine/model/combine.h"
 
 #define AG_KEY_ORDER 7
 #define AG_STAT_SAMPLE 200000 /* rows that the cuts of a column are chosen from */
-#define AG_MOST_TARGETS 16    /* classes beyond have no statistic of their own */
 #define AG_FEW_CLASSES 3      /* up to so many, each class is counted under all priors */
-
-/* A statistic: (sum of labels + weight * prior) / (rows + weight). */
-typedef struct AgStatPrior
-{
-	double prior, weight;
-} AgStatPrior;
 
 /* One feature's levels on all rows, and what is summed over them. */
 typedef struct AgLevels
@@ -33,11 +27,14 @@ typedef struct AgStatMaker
 	const AgContext *ctx;
 	const AgTrainData *data;
 	AgTargetStats *stats;
-	uint32_t *order; /* [n_train] train rows in random order */
-	double *values;  /* [n_rows] of the column in work */
-	double mean;     /* of the labels, regression */
-	int at;          /* the next column to fill */
+	uint32_t *orders; /* [n_permutations][n_train] */
+	double *values;   /* [n_rows] of the column in work */
+	AgStatRule rules[AG_STAT_MOST];
+	int n_rules;
+	int at; /* the next column to fill */
 } AgStatMaker;
+
+/* ---- what a category becomes ---- */
 
 static bool
 counts_all_priors(AgProblem problem, int n_classes)
@@ -53,10 +50,77 @@ ag_stats_per_feature(AgProblem problem, int n_classes)
 		return 2 + 1;
 	if (problem == AG_PROBLEM_BINARY)
 		return 3 + 1;
-	if (n_classes > AG_MOST_TARGETS)
-		n_classes = AG_MOST_TARGETS;
+	if (n_classes > AG_STAT_CLASSES)
+		n_classes = AG_STAT_CLASSES;
 	return n_classes * (counts_all_priors(problem, n_classes) ? 3 : 1) + 1;
 }
+
+/* A running mean: no sum that could overflow. */
+static double
+mean_label(const AgTrainData *data)
+{
+	double mean = 0.0;
+
+	for (int64_t i = 0; i < data->n_train; i++)
+		mean +=
+			(data->target[data->train_rows[i]] * 0.5 - mean * 0.5) / (double) (i + 1) * 2.0;
+	return mean;
+}
+
+/* The commonest classes, the lower number of equals. */
+static int
+choose_classes(const AgTrainData *data, int most, int *classes)
+{
+	int64_t rows[AG_STAT_CLASSES];
+	int n = 0;
+
+	for (int k = 0; k < data->n_classes; k++)
+	{
+		int64_t n_rows = 0;
+		int at = n;
+
+		for (int64_t i = 0; data->n_classes > most && i < data->n_train; i++)
+			n_rows += data->class_of[data->train_rows[i]] == k;
+		/* sorted by falling rows; what falls out at the end is forgotten */
+		while (at > 0 && rows[at - 1] < n_rows)
+			at--;
+		if (at == most)
+			continue;
+		n += n < most;
+		memmove(rows + at + 1, rows + at, (size_t) (n - at - 1) * sizeof *rows);
+		memmove(classes + at + 1, classes + at, (size_t) (n - at - 1) * sizeof *classes);
+		rows[at] = n_rows;
+		classes[at] = k;
+	}
+	return n;
+}
+
+int
+ag_stats_rules(const AgTrainData *data, int most_classes, AgStatRule *rules)
+{
+	static const double priors[] = {0.0, 0.5, 1.0};
+	bool has_all = counts_all_priors(data->problem, data->n_classes);
+	int classes[AG_STAT_CLASSES], n_classes, n = 0;
+
+	if (data->problem == AG_PROBLEM_REGRESSION)
+	{
+		double mean = mean_label(data);
+
+		rules[n++] = (AgStatRule){0, mean, 1.0};
+		rules[n++] = (AgStatRule){0, mean, 10.0};
+		rules[n++] = (AgStatRule){-1, 0.0, 0.0};
+		return n;
+	}
+	n_classes = choose_classes(data, most_classes, classes);
+	for (int k = data->problem == AG_PROBLEM_BINARY ? 1 : 0; k < n_classes; k++)
+		for (int p = 0; p < (has_all ? 3 : 1); p++)
+			rules[n++] =
+				(AgStatRule){classes[k], has_all ? priors[p] : 1.0 / data->n_classes, 1.0};
+	rules[n++] = (AgStatRule){-1, 0.0, 0.0};
+	return n;
+}
+
+/* ---- one column ---- */
 
 static inline int
 level_of(const AgLevels *levels, uint32_t row)
@@ -67,23 +131,9 @@ level_of(const AgLevels *levels, uint32_t row)
 														   : levels->n_codes;
 }
 
-static inline double
-label_of(const AgTrainData *data, uint32_t row, int target)
-{
-	if (data->problem == AG_PROBLEM_REGRESSION)
-		return data->target[row];
-	return data->class_of[row] == target ? 1.0 : 0.0;
-}
-
-static inline double
-statistic(const AgStatPrior *prior, double sum, double rows)
-{
-	return (sum + prior->weight * prior->prior) / (rows + prior->weight);
-}
-
 static AgStatus
 store_column(AgStatMaker *maker, const AgLevels *levels, const AgBinFeature *from, int source,
-			 const AgStatPrior *prior)
+			 const AgStatRule *rule)
 {
 	AgTargetStats *stats = maker->stats;
 	AgStatColumn *column = stats->columns + maker->at;
@@ -92,14 +142,15 @@ store_column(AgStatMaker *maker, const AgLevels *levels, const AgBinFeature *fro
 	int n = levels->n_codes;
 
 	AG_TRY(ag_get(maker->ctx, (size_t) n + 1, sizeof(double), &column->values));
+	AG_TRY(ag_get(maker->ctx, AG_STAT_BINS, sizeof(int64_t), &column->sets));
+	for (int b = 0; b < AG_STAT_BINS; b++)
+		column->sets[b] = -1;
 	column->source = source;
 	column->n_codes = n;
 	for (int l = 0; l < n; l++)
-		column->values[l] =
-			prior != NULL ? statistic(prior, levels->sums[l], levels->rows[l]) : levels->rows[l];
-	column->missing =
-		prior != NULL ? statistic(prior, levels->sums[n], levels->rows[n]) : levels->rows[n];
-	column->unseen = prior != NULL ? prior->prior : 0.0;
+		column->values[l] = ag_stat_value(rule, levels->sums[l], levels->rows[l]);
+	column->missing = ag_stat_value(rule, levels->sums[n], levels->rows[n]);
+	column->unseen = ag_stat_value(rule, 0.0, 0.0);
 	if (levels->codes == NULL && from->has_other)
 	{
 		/* the tail's bin has no code of its own */
@@ -107,7 +158,9 @@ store_column(AgStatMaker *maker, const AgLevels *levels, const AgBinFeature *fro
 		column->unseen = column->values[n - 1];
 	}
 	AG_TRY(ag_bins_set_feature(maker->ctx, stats->bins, maker->at, &values, &params));
-	maker->at++;
+	for (int p = 1; p < stats->n_permutations; p++)
+		AG_TRY(ag_bins_copy_feature(maker->ctx, stats->permuted[p], maker->at, stats->bins,
+									maker->at));
 	return ag_check_cancel(maker->ctx);
 }
 
@@ -123,83 +176,56 @@ forget_sums(AgLevels *levels)
 static inline void
 add_row(const AgTrainData *data, AgLevels *levels, uint32_t row, int level, int target)
 {
-	levels->sums[level] += label_of(data, row, target);
+	levels->sums[level] += target < 0 ? 0.0 : ag_stat_label(data, row, target);
 	levels->rows[level] += 1.0;
+}
+
+/* The training rows' bins in one permutation, each from the rows before it. */
+static void
+fill_permuted(AgStatMaker *maker, AgLevels *levels, const AgStatRule *rule, int p)
+{
+	const AgTrainData *data = maker->data;
+	AgBins *bins = maker->stats->permuted[p];
+	const AgBinFeature *made = bins->features + maker->at;
+	uint8_t *column = bins->columns + maker->at * bins->column_stride;
+	const uint32_t *order = maker->orders + p * data->n_train;
+
+	forget_sums(levels);
+	for (int64_t i = 0; i < data->n_train; i++)
+	{
+		int level = level_of(levels, order[i]);
+
+		column[order[i]] = (uint8_t) ag_bin_of_number(
+			made, ag_stat_value(rule, levels->sums[level], levels->rows[level]));
+		add_row(data, levels, order[i], level, rule->target);
+	}
 }
 
 /*
  * Statistics of all rows from all training rows; then those of the training rows from the ones before them. Cuts are chosen
- * by the former: they lie between levels, not within what one level's statistic goes through as rows come in.
+ * by the former: they lie between levels, not within what one level's statistic goes through as rows come in. How
+ * common a level is tells nothing of a row's own label: all rows count.
  */
 static AgStatus
-make_column(AgStatMaker *maker, AgLevels *levels, const AgBinFeature *from, int source, int target,
-			const AgStatPrior *prior)
+make_column(AgStatMaker *maker, AgLevels *levels, const AgBinFeature *from, int source,
+			const AgStatRule *rule)
 {
 	const AgTrainData *data = maker->data;
-	const AgBinFeature *made = maker->stats->bins->features + maker->at;
-	uint8_t *bins = maker->stats->bins->columns + maker->at * maker->stats->bins->column_stride;
 
 	forget_sums(levels);
 	for (int64_t i = 0; i < data->n_train; i++)
-		add_row(data, levels, maker->order[i], level_of(levels, maker->order[i]), target);
+		add_row(data, levels, maker->orders[i], level_of(levels, maker->orders[i]), rule->target);
 	for (int64_t row = 0; row < data->bins->n_rows; row++)
 	{
 		int level = level_of(levels, (uint32_t) row);
 
-		maker->values[row] = statistic(prior, levels->sums[level], levels->rows[level]);
+		maker->values[row] = ag_stat_value(rule, levels->sums[level], levels->rows[level]);
 	}
-	AG_TRY(store_column(maker, levels, from, source, prior));
-	forget_sums(levels);
-	for (int64_t i = 0; i < data->n_train; i++)
-	{
-		uint32_t row = maker->order[i];
-		int level = level_of(levels, row);
-
-		bins[row] = (uint8_t) ag_bin_of_number(
-			made, statistic(prior, levels->sums[level], levels->rows[level]));
-		add_row(data, levels, row, level, target);
-	}
+	AG_TRY(store_column(maker, levels, from, source, rule));
+	for (int p = 0; rule->target >= 0 && p < maker->stats->n_permutations; p++)
+		fill_permuted(maker, levels, rule, p);
+	maker->at++;
 	return AG_OK;
-}
-
-/* How many training rows a level has; the sums of the column before it are there. */
-static AgStatus
-make_counter(AgStatMaker *maker, AgLevels *levels, const AgBinFeature *from, int source)
-{
-	for (int64_t row = 0; row < maker->data->bins->n_rows; row++)
-		maker->values[row] = levels->rows[level_of(levels, (uint32_t) row)];
-	return store_column(maker, levels, from, source, NULL);
-}
-
-static AgStatus
-make_columns(AgStatMaker *maker, AgLevels *levels, const AgBinFeature *from, int source)
-{
-	const AgTrainData *data = maker->data;
-	static const AgStatPrior shares[] = {{0.0, 1.0}, {0.5, 1.0}, {1.0, 1.0}};
-	bool has_all = counts_all_priors(data->problem, data->n_classes);
-	int first = data->problem == AG_PROBLEM_BINARY ? 1 : 0;
-	int last = data->problem == AG_PROBLEM_REGRESSION ? 0 : data->n_classes - 1;
-
-	if (data->problem == AG_PROBLEM_REGRESSION)
-	{
-		AgStatPrior light = {maker->mean, 1.0}, heavy = {maker->mean, 10.0};
-
-		AG_TRY(make_column(maker, levels, from, source, 0, &light));
-		AG_TRY(make_column(maker, levels, from, source, 0, &heavy));
-		return make_counter(maker, levels, from, source);
-	}
-	if (last >= AG_MOST_TARGETS)
-		last = AG_MOST_TARGETS - 1;
-	for (int k = first; k <= last; k++)
-	{
-		AgStatPrior even = {1.0 / data->n_classes, 1.0};
-
-		for (int p = 0; has_all && p < 3; p++)
-			AG_TRY(make_column(maker, levels, from, source, k, &shares[p]));
-		if (!has_all)
-			AG_TRY(make_column(maker, levels, from, source, k, &even));
-	}
-	return make_counter(maker, levels, from, source);
 }
 
 static AgStatus
@@ -214,32 +240,33 @@ replace_feature(AgStatMaker *maker, const uint32_t *codes, int f)
 
 	AG_GO(ag_get(maker->ctx, (size_t) levels.n_codes + 1, sizeof(double), &levels.sums));
 	AG_GO(ag_get(maker->ctx, (size_t) levels.n_codes + 1, sizeof(double), &levels.rows));
-	AG_GO(make_columns(maker, &levels, feature, f));
+	for (int r = 0; r < maker->n_rules; r++)
+		AG_GO(make_column(maker, &levels, feature, f, &maker->rules[r]));
 done:
 	ag_mem_free(maker->ctx->mem, levels.sums);
 	ag_mem_free(maker->ctx->mem, levels.rows);
 	return status;
 }
 
-/* Fisher and Yates' shuffle. The mean is a running one: no sum that could overflow. */
-static void
-draw_order(AgStatMaker *maker, uint64_t seed)
+/* ---- all of them ---- */
+
+/* Fisher and Yates' shuffle. */
+void
+ag_stats_order(const AgTrainData *data, uint64_t seed, int p, uint32_t *order)
 {
-	const AgTrainData *data = maker->data;
 	uint64_t key = ag_key(seed, AG_KEY_ORDER);
 
-	memcpy(maker->order, data->train_rows, (size_t) data->n_train * sizeof *maker->order);
+	if (p > 0)
+		key = ag_key(key, (uint64_t) p);
+	memcpy(order, data->train_rows, (size_t) data->n_train * sizeof *order);
 	for (int64_t i = 0; i + 1 < data->n_train; i++)
 	{
 		int64_t j = i + ag_random_below(key, (uint64_t) i, (uint32_t) (data->n_train - i));
-		uint32_t row = maker->order[i];
+		uint32_t row = order[i];
 
-		maker->order[i] = maker->order[j];
-		maker->order[j] = row;
+		order[i] = order[j];
+		order[j] = row;
 	}
-	for (int64_t i = 0; data->problem == AG_PROBLEM_REGRESSION && i < data->n_train; i++)
-		maker->mean +=
-			(data->target[data->train_rows[i]] * 0.5 - maker->mean * 0.5) / (double) (i + 1) * 2.0;
 }
 
 static AgStatus
@@ -249,41 +276,53 @@ make_all(AgStatMaker *maker, const uint32_t *const *codes, int one_hot_max_size,
 	AgTargetStats *stats = maker->stats;
 
 	stats->n_features = bins->n_features;
-	AG_TRY(ag_get_zeroed(maker->ctx, (size_t) n_columns, sizeof(AgStatColumn), &stats->columns));
-	AG_TRY(ag_bins_create(maker->ctx, bins->n_rows, n_columns, &stats->bins));
+	AG_TRY(ag_get_zeroed(maker->ctx, (size_t) n_columns + AG_STAT_SLOTS, sizeof(AgStatColumn),
+						 &stats->columns));
+	for (int p = 0; p < stats->n_permutations; p++)
+		AG_TRY(ag_bins_create_wider(maker->ctx, bins->n_rows, n_columns, AG_STAT_SLOTS,
+									&stats->permuted[p]));
+	stats->bins = stats->permuted[0];
 	for (int f = 0; f < bins->n_features; f++)
 	{
 		if (ag_stats_replace(bins->features + f, one_hot_max_size))
 			continue;
 		stats->columns[maker->at].source = f;
-		AG_TRY(ag_bins_copy_feature(maker->ctx, stats->bins, maker->at++, bins, f));
+		for (int p = 0; p < stats->n_permutations; p++)
+			AG_TRY(ag_bins_copy_feature(maker->ctx, stats->permuted[p], maker->at, bins, f));
+		maker->at++;
 	}
 	for (int f = 0; f < bins->n_features; f++)
 		if (ag_stats_replace(bins->features + f, one_hot_max_size))
 			AG_TRY(replace_feature(maker, codes != NULL ? codes[f] : NULL, f));
-	return ag_bins_make_rows(maker->ctx, stats->bins);
+	for (int p = 0; p < stats->n_permutations; p++)
+		AG_TRY(ag_bins_make_rows(maker->ctx, stats->permuted[p]));
+	return AG_OK;
 }
 
 AgStatus
 ag_target_stats_create(const AgContext *ctx, const AgTrainData *data, const uint32_t *const *codes,
-					   int one_hot_max_size, uint64_t seed, AgTargetStats **stats)
+					   int one_hot_max_size, int n_permutations, uint64_t seed,
+					   AgTargetStats **stats)
 {
 	AgStatMaker maker = {.ctx = ctx, .data = data};
 	int n_columns = 0;
 	AgStatus status;
 
 	*stats = NULL;
+	maker.n_rules = ag_stats_rules(data, AG_STAT_CLASSES, maker.rules);
 	for (int f = 0; f < data->bins->n_features; f++)
-		n_columns += ag_stats_replace(data->bins->features + f, one_hot_max_size)
-						 ? ag_stats_per_feature(data->problem, data->n_classes)
-						 : 1;
+		n_columns +=
+			ag_stats_replace(data->bins->features + f, one_hot_max_size) ? maker.n_rules : 1;
 	AG_GO(ag_get_zeroed(ctx, 1, sizeof(AgTargetStats), &maker.stats));
-	AG_GO(ag_get(ctx, (size_t) data->n_train, sizeof(uint32_t), &maker.order));
+	maker.stats->n_permutations = n_permutations;
+	AG_GO(ag_get(ctx, (size_t) data->n_train * (size_t) n_permutations, sizeof(uint32_t),
+				 &maker.orders));
 	AG_GO(ag_get(ctx, (size_t) data->bins->n_rows, sizeof(double), &maker.values));
-	draw_order(&maker, seed);
+	for (int p = 0; p < n_permutations; p++)
+		ag_stats_order(data, seed, p, maker.orders + p * data->n_train);
 	AG_GO(make_all(&maker, codes, one_hot_max_size, n_columns));
 done:
-	ag_mem_free(ctx->mem, maker.order);
+	ag_mem_free(ctx->mem, maker.orders);
 	ag_mem_free(ctx->mem, maker.values);
 	if (status != AG_OK)
 	{
@@ -299,10 +338,15 @@ ag_target_stats_free(const AgContext *ctx, AgTargetStats *stats)
 {
 	if (stats == NULL)
 		return;
+	ag_combiner_free(ctx, stats->combiner);
 	for (int c = 0; stats->columns != NULL && stats->bins != NULL && c < stats->bins->n_features;
 		 c++)
+	{
 		ag_mem_free(ctx->mem, stats->columns[c].values);
+		ag_mem_free(ctx->mem, stats->columns[c].sets);
+	}
 	ag_mem_free(ctx->mem, stats->columns);
-	ag_bins_free(stats->bins);
+	for (int p = 0; p < stats->n_permutations; p++)
+		ag_bins_free(stats->permuted[p]);
 	ag_mem_free(ctx->mem, stats);
 }

@@ -12,23 +12,39 @@
 #include "engine/base/context.h"
 #include "engine/model/boost.h"
 
-#define AG_STAT_BINS 16 /* of a statistic */
+#define AG_STAT_BINS 16        /* of a statistic */
+#define AG_STAT_SLOTS 16       /* most levels of a tree: each may split on a combination */
+#define AG_STAT_CLASSES 32     /* of more classes the commonest have statistics */
+#define AG_STAT_MOST 40        /* statistics of one category */
+#define AG_STAT_PERMUTATIONS 8 /* most */
+
+/* A statistic: (sum of labels + weight * prior) / (rows + weight); target -1: how common the level is. */
+typedef struct AgStatRule
+{
+	int target; /* the class whose rows count 1; regression: 0 */
+	double prior, weight;
+} AgStatRule;
 
 /* A column of the matrix. */
 typedef struct AgStatColumn
 {
-	int source;     /* the feature that it is made of */
+	int source;     /* the feature that it is made of; beyond the table's: a combination */
 	int n_codes;    /* levels that have a statistic of their own */
 	double *values; /* [n_codes] of the codes; NULL: the column is the feature itself */
 	double missing; /* statistic of missing values */
 	double unseen;  /* of levels beyond n_codes */
+	int64_t *sets;  /* [AG_STAT_BINS] where AgTreesBuilder has put a cut's set, -1: nowhere yet */
 } AgStatColumn;
 
 typedef struct AgTargetStats
 {
-	int n_features;        /* of the table */
-	AgBins *bins;          /* what to train on: features that aren't replaced, then statistics */
-	AgStatColumn *columns; /* [bins->n_features] */
+	int n_features; /* of the table */
+	int n_permutations;
+	AgBins *bins; /* what to train on: features that aren't replaced, then statistics */
+	/* [n_permutations] the same, each by another order of the rows; cuts and other rows' bins are equal; [0] is bins */
+	AgBins *permuted[AG_STAT_PERMUTATIONS];
+	AgStatColumn *columns; /* [bins->n_features + AG_STAT_SLOTS] the slots are the combiner's */
+	struct AgCombiner *combiner; /* NULL: no combinations */
 } AgTargetStats;
 
 /* Would a feature of that many levels be replaced? */
@@ -43,11 +59,29 @@ ag_stats_replace(const AgBinFeature *feature, int one_hot_max_size)
  * codes NULL: none has any. Without, the levels of the tail count as one.
  */
 AgStatus ag_target_stats_create(const AgContext *ctx, const AgTrainData *data,
-								const uint32_t *const *codes, int one_hot_max_size, uint64_t seed,
-								AgTargetStats **stats);
+								const uint32_t *const *codes, int one_hot_max_size,
+								int n_permutations, uint64_t seed, AgTargetStats **stats);
 void ag_target_stats_free(const AgContext *ctx, AgTargetStats *stats); /* NULL allowed */
 
 /* Columns of statistics that a replaced feature becomes. */
 int ag_stats_per_feature(AgProblem problem, int n_classes);
+/* The same of a feature with at most so many classes' statistics: rules[AG_STAT_MOST]; how many. The last counts rows. */
+int ag_stats_rules(const AgTrainData *data, int most_classes, AgStatRule *rules);
+/* The train rows in the p-th random order. */
+void ag_stats_order(const AgTrainData *data, uint64_t seed, int p, uint32_t *order);
+
+static inline double
+ag_stat_value(const AgStatRule *rule, double sum, double rows)
+{
+	return rule->target < 0 ? rows : (sum + rule->weight * rule->prior) / (rows + rule->weight);
+}
+
+static inline double
+ag_stat_label(const AgTrainData *data, uint32_t row, int target)
+{
+	if (data->problem == AG_PROBLEM_BINARY || data->problem == AG_PROBLEM_MULTICLASS)
+		return data->class_of[row] == target ? 1.0 : 0.0;
+	return data->target[row];
+}
 
 #endif

@@ -61,6 +61,31 @@ typedef struct AgLeafEntry
 } AgLeafEntry;
 
 /*
+ * Several categories taken together as one, whose levels are the combinations of theirs that training rows had. To nodes, all
+ * of them category nodes, it is feature n_features + its number; its value is computed from the row's features. It is
+ * never missing, for a member's missing value is a level like any other; a combination that no key stands for is unseen.
+ * 24 bytes; the layout is the image's.
+ */
+typedef struct AgTreeCombo
+{
+	uint64_t first_key;    /* combinations lie one behind the other, and so do their keys and members */
+	uint64_t n_keys;       /* hashes of the members' levels, ascending: a key's place is the code */
+	uint32_t first_member; /* likewise */
+	uint32_t n_members;
+} AgTreeCombo;
+
+/* 16 bytes; the layout is the image's. */
+typedef struct AgComboMember
+{
+	uint32_t feature;
+	uint32_t n_codes;   /* codes from here on are of the tail or unseen */
+	uint32_t has_other; /* 1: and make one level together; 0: and make the combination unseen */
+	uint32_t zero;
+} AgComboMember;
+
+#define AG_COMBO_MEMBERS 8 /* most of them */
+
+/*
  * Forests (AG_LINK_MEAN_FREQUENCIES): with one output a leaf's value is the share of class 1 of two. With more it
  * is the number of a vector of shares; leaves of equal shares, the pure ones above all, have one vector together.
  */
@@ -78,6 +103,11 @@ typedef struct AgTrees
 	const uint64_t *vectors; /* [n_vectors + 1] where each one's entries begin; NULL: no vectors */
 	const AgLeafEntry *entries; /* of a vector: outputs ascending, shares that sum to 1 */
 	uint64_t n_nodes, n_leaves, n_set_words, n_vectors, n_entries;
+	uint32_t n_combos; /* mostly none: then the three arrays are NULL */
+	const AgTreeCombo *combos;
+	const AgComboMember *combo_members;
+	const uint64_t *combo_keys;
+	uint64_t n_combo_members, n_combo_keys;
 	const struct AgTreePlan *plan; /* the same trees laid out for speed (trees_plan.h), or NULL */
 	const struct AgTreeRows *rows; /* likewise for many rows at once (trees_rows.h), or NULL */
 	AgArena arena; /* owns this struct, and the arrays unless they lie in an image */
@@ -88,7 +118,7 @@ AgStatus ag_trees_create(const AgContext *ctx, AgTrees **trees);
 void ag_trees_free(AgTrees *trees); /* NULL allowed */
 
 /*
- * What prediction relies on: features < n_features, children behind their parent and every node and leaf reached
+ * What prediction relies on: features < n_features + n_combos, combinations whole and their keys ascending, children behind their parent and every node and leaf reached
  * exactly once, trees one behind the other, depths true, sets in bounds, leaves and base finite and too small to
  * overflow in sum, link and outputs known, shares that sum to 1. Otherwise `status` with a text that names the first fault.
  */

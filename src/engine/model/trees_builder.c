@@ -6,7 +6,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/model/combine.h"
 #include "engine/model/target_stats.h"
+#include "engine/model/trees_walk.h"
 
 /* Makes room for n more items; capacities double. */
 static AgStatus
@@ -87,7 +89,7 @@ fill_stat_node(AgTreesBuilder *builder, const AgBinFeature *feature, const AgSpl
 {
 	const AgStatColumn *column = stat_of(builder, split);
 	double cut = split->bin < feature->n_bins ? feature->cuts[split->bin - 1] : (double) INFINITY;
-	int64_t *known = builder->stat_sets + split->feature * AG_STAT_BINS + split->bin - 1;
+	int64_t *known = column->sets + split->bin - 1;
 	bool unseen_left = column->unseen <= cut;
 	uint64_t *words;
 
@@ -139,25 +141,26 @@ fill_node(AgTreesBuilder *builder, const AgBins *bins, const AgGrownNode *grown,
 	builder->n_set_words += node->n_set;
 }
 
+/* Columns forget the sets that aren't there any more. */
 static void
-forget_stat_sets(AgTreesBuilder *builder)
+forget_stat_sets(const AgTreesBuilder *builder, const AgStatColumn *columns, int n)
 {
-	int64_t n = builder->stats->bins->n_features * (int64_t) AG_STAT_BINS;
-
-	for (int64_t i = 0; i < n; i++)
-		if (builder->stat_sets[i] >= (int64_t) builder->n_set_words)
-			builder->stat_sets[i] = -1;
+	for (int c = 0; c < n; c++)
+		for (int b = 0; columns[c].sets != NULL && b < AG_STAT_BINS; b++)
+			if (columns[c].sets[b] >= (int64_t) builder->n_set_words)
+				columns[c].sets[b] = -1;
 }
 
-static AgStatus
-make_stat_sets(const AgContext *ctx, AgTreesBuilder *builder)
+static void
+forget_sets(const AgTreesBuilder *builder)
 {
-	if (builder->stats == NULL || builder->stat_sets != NULL)
-		return AG_OK;
-	AG_TRY(ag_get_zeroed(ctx, (size_t) builder->stats->bins->n_features * AG_STAT_BINS,
-						 sizeof(int64_t), &builder->stat_sets));
-	forget_stat_sets(builder);
-	return AG_OK;
+	const AgTargetStats *stats = builder->stats;
+
+	if (stats == NULL)
+		return;
+	forget_stat_sets(builder, stats->columns, stats->bins->n_features);
+	for (int u = 0; stats->combiner != NULL && u < stats->combiner->n_used; u++)
+		forget_stat_sets(builder, stats->combiner->used[u]->columns, stats->combiner->n_stats);
 }
 
 AgStatus
@@ -171,7 +174,6 @@ ag_trees_builder_add(const AgContext *ctx, AgTreesBuilder *builder, const AgGrow
 		n_words += set_words_of(builder, grower->bins, &grower->nodes[i].split);
 	if (builder->n_set_words + n_words > UINT32_MAX)
 		return ag_error_set(ctx->error, AG_ERR_RESOURCES, "trees have too many sets of categories");
-	AG_TRY(make_stat_sets(ctx, builder));
 
 	AG_TRY(reserve(ctx, (void **) &builder->trees, sizeof(AgTree), builder->n_trees, 1,
 				   &builder->max_trees));
@@ -212,8 +214,7 @@ ag_trees_builder_cut(AgTreesBuilder *builder, size_t n_trees)
 		if (node->set + (size_t) node->n_set > builder->n_set_words)
 			builder->n_set_words = node->set + (size_t) node->n_set;
 	}
-	if (builder->stat_sets != NULL)
-		forget_stat_sets(builder);
+	forget_sets(builder);
 }
 
 static const void *
@@ -224,6 +225,74 @@ copied(AgArena *arena, const void *items, size_t n, size_t size)
 	if (copy != NULL && n > 0)
 		memcpy(copy, items, n * size);
 	return copy;
+}
+
+/* One combination behind the others. */
+static void
+put_combo(const AgTreesBuilder *builder, const AgBins *bins, const AgCombination *from,
+		  AgTrees *trees, AgComboMember *members, uint64_t *keys, AgTreeCombo *combo)
+{
+	const AgCombiner *combiner = builder->stats->combiner;
+
+	*combo = (AgTreeCombo){.first_key = trees->n_combo_keys,
+						   .n_keys = from->n_codes,
+						   .first_member = (uint32_t) trees->n_combo_members,
+						   .n_members = (uint32_t) from->members.n};
+	for (int m = 0; m < from->members.n; m++)
+	{
+		int f = from->members.features[m];
+		const AgBinFeature *feature = bins->features + f;
+		bool has_codes = combiner->codes != NULL && combiner->codes[f] != NULL;
+
+		members[trees->n_combo_members++] = (AgComboMember){
+			.feature = (uint32_t) f,
+			.n_codes = has_codes ? feature->n_levels : (uint32_t) n_codes(feature),
+			.has_other = !has_codes && feature->has_other};
+	}
+	memcpy(keys + trees->n_combo_keys, from->keys, from->n_codes * sizeof *keys);
+	trees->n_combo_keys += from->n_codes;
+}
+
+/* The combinations that the trees left split on, numbered anew without the others. */
+static AgStatus
+add_combos(const AgContext *ctx, const AgTreesBuilder *builder, AgTrees *trees)
+{
+	const AgCombiner *combiner = builder->stats != NULL ? builder->stats->combiner : NULL;
+	AgTreeNode *nodes = (AgTreeNode *) trees->nodes; /* its own copy */
+	uint32_t *numbers;
+	size_t n = combiner != NULL ? (size_t) combiner->n_used : 0, n_keys = 0;
+	AgTreeCombo *combos;
+	AgComboMember *members;
+	uint64_t *keys;
+
+	if (n == 0)
+		return AG_OK;
+	numbers = ag_arena_alloc(&trees->arena, n, sizeof *numbers);
+	for (size_t u = 0; u < n; u++)
+		n_keys += combiner->used[u]->n_codes;
+	combos = ag_arena_alloc(&trees->arena, n, sizeof *combos);
+	members = ag_arena_alloc(&trees->arena, n * AG_COMBO_MEMBERS, sizeof *members);
+	keys = ag_arena_alloc(&trees->arena, n_keys > 0 ? n_keys : 1, sizeof *keys);
+	if (numbers == NULL || combos == NULL || members == NULL || keys == NULL)
+		return ag_mem_error(ctx->mem, n_keys * sizeof *keys, ctx->error);
+	for (uint64_t i = 0; i < trees->n_nodes; i++)
+		if (nodes[i].feature >= trees->n_features)
+			numbers[nodes[i].feature - trees->n_features] = 1;
+	for (size_t u = 0; u < n; u++)
+	{
+		if (numbers[u] == 0)
+			continue;
+		put_combo(builder, combiner->data->bins, combiner->used[u], trees, members, keys,
+				  combos + trees->n_combos);
+		numbers[u] = trees->n_combos++;
+	}
+	for (uint64_t i = 0; i < trees->n_nodes; i++)
+		if (nodes[i].feature >= trees->n_features)
+			nodes[i].feature = trees->n_features + numbers[nodes[i].feature - trees->n_features];
+	trees->combos = combos;
+	trees->combo_members = members;
+	trees->combo_keys = keys;
+	return AG_OK;
 }
 
 AgStatus
@@ -253,6 +322,11 @@ ag_trees_builder_finish(const AgContext *ctx, const AgTreesBuilder *builder, int
 		ag_trees_free(made);
 		return ag_mem_error(ctx->mem, builder->n_nodes * sizeof(AgTreeNode), ctx->error);
 	}
+	if (add_combos(ctx, builder, made) != AG_OK)
+	{
+		ag_trees_free(made);
+		return AG_ERR_MEMORY;
+	}
 	*trees = made;
 	return AG_OK;
 }
@@ -264,6 +338,5 @@ ag_trees_builder_free(const AgContext *ctx, AgTreesBuilder *builder)
 	ag_mem_free(ctx->mem, builder->nodes);
 	ag_mem_free(ctx->mem, builder->leaves);
 	ag_mem_free(ctx->mem, builder->sets);
-	ag_mem_free(ctx->mem, builder->stat_sets);
 	memset(builder, 0, sizeof *builder);
 }

@@ -13,8 +13,6 @@ struct AgTargetStats;
 typedef struct AgTreesBuilder
 {
 	const struct AgTargetStats *stats; /* what columns stand for; NULL: for the table's features */
-	int64_t *
-		stat_sets; /* [columns][AG_STAT_BINS] where a cut's set lies, -1: nowhere yet; NULL: none was needed */
 	AgTree *trees;
 	AgTreeNode *nodes;
 	double *leaves;

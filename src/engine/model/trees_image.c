@@ -20,6 +20,10 @@
 /* only of forests with more than one output */
 #define TAG_VECTORS 7u
 #define TAG_ENTRIES 8u
+/* only of trees with combinations of categories */
+#define TAG_COMBOS 9u
+#define TAG_COMBO_MEMBERS 10u
+#define TAG_COMBO_KEYS 11u
 
 /* How far a vector's shares may be from a sum of 1. */
 #define SHARE_SLACK 1e-9
@@ -41,6 +45,8 @@ _Static_assert(sizeof(Head) == 16, "part of the format");
 _Static_assert(sizeof(AgTree) == 32, "part of the format");
 _Static_assert(sizeof(AgTreeNode) == 32, "part of the format");
 _Static_assert(sizeof(AgLeafEntry) == 16, "part of the format");
+_Static_assert(sizeof(AgTreeCombo) == 24, "part of the format");
+_Static_assert(sizeof(AgComboMember) == 16, "part of the format");
 
 /* What a check carries: scratch space as large as the largest tree, and how it reports. */
 typedef struct Check
@@ -73,8 +79,10 @@ check_node(const Check *check, uint32_t t, const AgTreeNode *node)
 {
 	const AgTrees *trees = check->trees;
 
-	if (node->feature >= trees->n_features)
+	if (node->feature >= (uint64_t) trees->n_features + trees->n_combos)
 		return fault(check, t, "splits on a feature that does not exist");
+	if (node->feature >= trees->n_features && (node->flags & AG_NODE_CATEGORY) == 0)
+		return fault(check, t, "compares a combination of categories with a number");
 	if ((node->flags & ~KNOWN_FLAGS) != 0)
 		return fault(check, t, "has a node of unknown flags");
 	if ((node->flags & AG_NODE_CATEGORY) == 0)
@@ -253,6 +261,49 @@ check_vectors(const Check *check)
 	return AG_OK;
 }
 
+static AgStatus
+check_combo(const Check *check, const AgTreeCombo *combo)
+{
+	const AgTrees *trees = check->trees;
+	const AgComboMember *members = trees->combo_members + combo->first_member;
+	const uint64_t *keys = trees->combo_keys + combo->first_key;
+
+	for (uint32_t m = 0; m < combo->n_members; m++)
+		if (members[m].feature >= trees->n_features || members[m].has_other > 1 ||
+			members[m].zero != 0)
+			return damaged(check, "a combination has a member out of range");
+	for (uint64_t k = 1; k < combo->n_keys; k++)
+		if (keys[k] <= keys[k - 1])
+			return damaged(check, "a combination's keys don't ascend");
+	return AG_OK;
+}
+
+/* Members and keys tile the combinations. */
+static AgStatus
+check_combos(const Check *check)
+{
+	const AgTrees *trees = check->trees;
+	uint64_t n_members = 0, n_keys = 0;
+
+	for (uint32_t c = 0; c < trees->n_combos; c++)
+	{
+		const AgTreeCombo *combo = &trees->combos[c];
+
+		if (combo->n_members < 1 || combo->n_members > AG_COMBO_MEMBERS ||
+			combo->n_keys >= UINT32_MAX - 1 || combo->first_member != n_members ||
+			combo->first_key != n_keys ||
+			combo->n_members > trees->n_combo_members - n_members ||
+			combo->n_keys > trees->n_combo_keys - n_keys)
+			return damaged(check, "its combinations don't fit their members and keys");
+		n_members += combo->n_members;
+		n_keys += combo->n_keys;
+		AG_TRY(check_combo(check, combo));
+	}
+	if (n_members != trees->n_combo_members || n_keys != trees->n_combo_keys)
+		return damaged(check, "some members or keys belong to no combination");
+	return AG_OK;
+}
+
 AgStatus
 ag_trees_check(const AgContext *ctx, const AgTrees *trees, AgStatus status_of_fault)
 {
@@ -262,6 +313,7 @@ ag_trees_check(const AgContext *ctx, const AgTrees *trees, AgStatus status_of_fa
 
 	AG_TRY(check_outputs(&check));
 	AG_TRY(check_vectors(&check));
+	AG_TRY(check_combos(&check));
 	AG_TRY(check_extents(&check, &n_largest));
 	AG_GO(ag_get(ctx, n_largest, sizeof *check.level, &check.level));
 	AG_GO(ag_get(ctx, n_largest, sizeof *check.leaf_taken, &check.leaf_taken));
@@ -301,6 +353,15 @@ ag_trees_write(const AgContext *ctx, const AgTrees *trees, AgWriter *writer)
 		ag_image_section(&image, TAG_ENTRIES, sizeof *trees->entries, trees->entries,
 						 trees->n_entries);
 	}
+	if (trees->n_combos > 0)
+	{
+		ag_image_section(&image, TAG_COMBOS, sizeof *trees->combos, trees->combos,
+						 trees->n_combos);
+		ag_image_section(&image, TAG_COMBO_MEMBERS, sizeof *trees->combo_members,
+						 trees->combo_members, trees->n_combo_members);
+		ag_image_section(&image, TAG_COMBO_KEYS, sizeof *trees->combo_keys, trees->combo_keys,
+						 trees->n_combo_keys);
+	}
 	return ag_image_end(ctx, &image);
 }
 
@@ -319,6 +380,29 @@ find_vectors(const AgContext *ctx, const AgImage *image, AgTrees *trees)
 	AG_TRY(
 		ag_image_find(ctx, image, TAG_ENTRIES, sizeof *trees->entries, &items, &trees->n_entries));
 	trees->entries = items;
+	return AG_OK;
+}
+
+static AgStatus
+find_combos(const AgContext *ctx, const AgImage *image, AgTrees *trees)
+{
+	const void *items;
+	uint64_t n_combos;
+
+	if (!ag_image_has(image, TAG_COMBOS))
+		return AG_OK;
+	AG_TRY(ag_image_find(ctx, image, TAG_COMBOS, sizeof *trees->combos, &items, &n_combos));
+	if (n_combos > INT32_MAX || trees->n_features > INT32_MAX)
+		return ag_error_set(ctx->error, AG_ERR_CORRUPT,
+							"stored model is damaged: it has too many combinations");
+	trees->combos = items;
+	trees->n_combos = (uint32_t) n_combos;
+	AG_TRY(ag_image_find(ctx, image, TAG_COMBO_MEMBERS, sizeof *trees->combo_members, &items,
+						 &trees->n_combo_members));
+	trees->combo_members = items;
+	AG_TRY(ag_image_find(ctx, image, TAG_COMBO_KEYS, sizeof *trees->combo_keys, &items,
+						 &trees->n_combo_keys));
+	trees->combo_keys = items;
 	return AG_OK;
 }
 
@@ -356,7 +440,9 @@ find_arrays(const AgContext *ctx, const AgImage *image, AgTrees *trees)
 	trees->leaves = items;
 	AG_TRY(ag_image_find(ctx, image, TAG_SETS, sizeof *trees->sets, &items, &trees->n_set_words));
 	trees->sets = items;
-	return has_vectors(trees) ? find_vectors(ctx, image, trees) : AG_OK;
+	if (has_vectors(trees))
+		AG_TRY(find_vectors(ctx, image, trees));
+	return find_combos(ctx, image, trees);
 }
 
 AgStatus

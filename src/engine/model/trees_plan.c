@@ -161,13 +161,15 @@ ag_trees_lay_out(const AgContext *ctx, AgTrees *trees)
 	AgStatus status;
 
 	trees->plan = NULL;
-	if (trees->n_trees < LEAST_TREES || trees->n_features > MOST_FEATURES || n_nodes > UINT32_MAX)
+	if (trees->n_trees < LEAST_TREES || trees->n_features > MOST_FEATURES ||
+		trees->n_combos > MOST_FEATURES || n_nodes > UINT32_MAX)
 		return AG_OK;
 	for (uint32_t t = 0; t < trees->n_trees; t++)
 		if (trees->trees[t].n_nodes > n_largest)
 			n_largest = trees->trees[t].n_nodes;
 	AG_GO(ag_get(ctx, n_largest, sizeof *layout.place, &layout.place));
-	AG_GO(ag_get_zeroed(ctx, trees->n_features, 2 * sizeof *layout.slot_of, &layout.slot_of));
+	AG_GO(ag_get_zeroed(ctx, (size_t) trees->n_features + trees->n_combos,
+						2 * sizeof *layout.slot_of, &layout.slot_of));
 	AG_GO(lay_trees(ctx, trees, &layout, n_nodes));
 done:
 	ag_mem_free(ctx->mem, layout.slot_of);
@@ -241,8 +243,14 @@ ag_plan_score(const AgTrees *trees, const double *features, double *scores)
 	for (uint32_t s = 1; s < plan->n_slots; s++)
 	{
 		const AgPlanSlot *slot = &plan->slots[s];
-		double x = features[slot->feature];
+		double x;
 
+		if (slot->feature >= trees->n_features)
+		{
+			codes[s] = ag_combo_code(trees, slot->feature - trees->n_features, features);
+			continue;
+		}
+		x = features[slot->feature];
 		if (slot->is_category)
 			codes[s] = code_of(x);
 		else

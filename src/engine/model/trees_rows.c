@@ -177,10 +177,11 @@ AgStatus
 ag_trees_prepare_rows(const AgContext *ctx, AgTrees *trees)
 {
 	Preparation preparation = {.trees = trees, .fits = true};
-	size_t n_features = trees->n_features;
+	size_t n_features = (size_t) trees->n_features + trees->n_combos;
 	AgStatus status;
 
 	if (trees->rows != NULL || trees->n_trees < LEAST_TREES || n_features > MOST_FEATURES ||
+		trees->n_combos > AG_ROWS_MAX_COMBOS ||
 		trees->n_leaves / trees->n_trees > MOST_MEAN_LEAVES)
 		return AG_OK;
 	AG_GO(ag_get_zeroed(ctx, n_features, sizeof(uint32_t), &preparation.input_of));
@@ -246,9 +247,23 @@ rows_up_to(const uint8_t *column, uint8_t cut)
 
 /* The rows among `rows` whose category goes left. */
 static uint64_t
-rows_in_set(const AgTrees *trees, const AgTreeNode *node, uint64_t rows, const double *features)
+rows_in_set(const AgTrees *trees, const AgTreeNode *node, uint64_t rows, const double *features,
+			const uint32_t (*codes)[AG_ROWS_BLOCK])
 {
 	uint64_t left = 0;
+
+	if (node->feature >= trees->n_features)
+	{
+		const uint32_t *column = codes[node->feature - trees->n_features];
+
+		for (uint64_t rest = rows; rest != 0; rest &= rest - 1)
+		{
+			int i = __builtin_ctzll(rest);
+
+			left |= (uint64_t) ag_node_goes_left(trees, node, (double) column[i]) << i;
+		}
+		return left;
+	}
 
 	for (uint64_t rest = rows; rest != 0; rest &= rest - 1)
 	{
@@ -291,7 +306,8 @@ number_leaves(const uint64_t *masks, uint32_t n_leaves, uint8_t *leaf_of)
 
 static void
 add_tree(const AgTrees *trees, const AgTree *tree, uint32_t n_rows, const double *features,
-		 const uint8_t (*columns)[AG_ROWS_BLOCK], double *scores)
+		 const uint8_t (*columns)[AG_ROWS_BLOCK], const uint32_t (*codes)[AG_ROWS_BLOCK],
+		 double *scores)
 {
 	const AgRowsNode *nodes = trees->rows->nodes + tree->first_node;
 	const double *leaves = trees->leaves + tree->first_leaf;
@@ -304,7 +320,7 @@ add_tree(const AgTrees *trees, const AgTree *tree, uint32_t n_rows, const double
 		uint64_t rows = reached[i], left;
 
 		left = nodes[i].is_category
-				   ? rows_in_set(trees, &trees->nodes[tree->first_node + i], rows, features)
+				   ? rows_in_set(trees, &trees->nodes[tree->first_node + i], rows, features, codes)
 				   : rows & rows_up_to(columns[nodes[i].column], nodes[i].cut);
 		reached[nodes[i].left] = left;
 		reached[nodes[i].right] = rows & ~left;
@@ -319,7 +335,11 @@ static void
 score_block(const AgTrees *trees, uint32_t n_rows, const double *features, double *scores)
 {
 	uint8_t columns[AG_ROWS_MAX_COLUMNS][AG_ROWS_BLOCK] __attribute__((aligned(64)));
+	uint32_t codes[AG_ROWS_MAX_COMBOS][AG_ROWS_BLOCK];
 
+	for (uint32_t c = 0; c < trees->n_combos; c++)
+		for (uint32_t i = 0; i < n_rows; i++)
+			codes[c][i] = ag_combo_code(trees, c, features + (size_t) i * trees->n_features);
 	for (uint32_t j = 0; j < trees->rows->n_inputs; j++)
 		fill_bytes(&trees->rows->inputs[j], n_rows, trees->n_features, features, columns);
 	for (uint32_t i = 0; i < n_rows; i++)
@@ -332,7 +352,7 @@ score_block(const AgTrees *trees, uint32_t n_rows, const double *features, doubl
 		if (tree->n_nodes <= AG_ROWS_MAX_NODES)
 		{
 			add_tree(trees, tree, n_rows, features, (const uint8_t(*)[AG_ROWS_BLOCK]) columns,
-					 scores);
+					 (const uint32_t(*)[AG_ROWS_BLOCK]) codes, scores);
 			continue;
 		}
 		for (uint32_t i = 0; i < n_rows; i++)

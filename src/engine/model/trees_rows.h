@@ -15,6 +15,7 @@
 #define AG_ROWS_MAX_COLUMNS 512 /* byte columns, on the stack: 32 KiB */
 #define AG_ROWS_MAX_NODES 255   /* larger trees are walked */
 #define AG_ROWS_MAX_CUTS 254
+#define AG_ROWS_MAX_COMBOS 128 /* their codes are on the stack: 32 KiB */
 
 typedef struct AgRowsNode
 {

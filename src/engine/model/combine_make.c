@@ -1,0 +1,469 @@
+/*
+ * combine_make.c - levels, statistics and bins of one combination.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/threads.h"
+#include "engine/model/combine_private.h"
+#include "engine/model/trees_walk.h"
+
+#define AG_COMBINE_SAMPLE 4096 /* rows that the cuts are chosen from */
+#define AG_COMBINE_CHUNK 4096
+#define AG_NO_CODE UINT32_MAX
+
+/* Room for one combination in the making. */
+typedef struct AgCombineScratch
+{
+	uint64_t *row_keys; /* [n_rows] hashes */
+	uint32_t *codes;    /* [n_rows] by first row; AG_NO_CODE: no training row has it */
+	uint64_t *keys;     /* [n_train] of the codes */
+	uint32_t *table;    /* [n_table] codes by hash */
+	uint64_t n_table;   /* a power of two */
+	double *totals;     /* [n_codes][n_targets + 1] sums and rows of all training rows */
+	double *sums[AG_STAT_PERMUTATIONS]; /* likewise, of the rows so far */
+} AgCombineScratch;
+
+AgStatus
+ag_combine_scratch_create(const AgContext *ctx, const AgCombiner *combiner,
+						  AgCombineScratch **scratch)
+{
+	size_t n_rows = (size_t) combiner->data->bins->n_rows;
+	size_t n_train = (size_t) combiner->data->n_train;
+	size_t width = (size_t) combiner->n_targets + 1;
+	AgCombineScratch *s;
+	AgStatus status;
+
+	*scratch = NULL;
+	AG_TRY(ag_get_zeroed(ctx, 1, sizeof *s, &s));
+	s->n_table = 16;
+	while (s->n_table < 2 * n_train)
+		s->n_table *= 2;
+	AG_GO(ag_get(ctx, n_rows, sizeof *s->row_keys, &s->row_keys));
+	AG_GO(ag_get(ctx, n_rows, sizeof *s->codes, &s->codes));
+	AG_GO(ag_get(ctx, n_train, sizeof *s->keys, &s->keys));
+	AG_GO(ag_get(ctx, (size_t) s->n_table, sizeof *s->table, &s->table));
+	AG_GO(ag_get(ctx, n_train, width * sizeof(double), &s->totals));
+	for (int p = 0; p < combiner->stats->n_permutations; p++)
+		AG_GO(ag_get(ctx, n_train, width * sizeof(double), &s->sums[p]));
+done:
+	if (status != AG_OK)
+	{
+		ag_combine_scratch_free(ctx, s);
+		return status;
+	}
+	*scratch = s;
+	return AG_OK;
+}
+
+void
+ag_combine_scratch_free(const AgContext *ctx, AgCombineScratch *scratch)
+{
+	if (scratch == NULL)
+		return;
+	ag_mem_free(ctx->mem, scratch->row_keys);
+	ag_mem_free(ctx->mem, scratch->codes);
+	ag_mem_free(ctx->mem, scratch->keys);
+	ag_mem_free(ctx->mem, scratch->table);
+	ag_mem_free(ctx->mem, scratch->totals);
+	for (int p = 0; p < AG_STAT_PERMUTATIONS; p++)
+		ag_mem_free(ctx->mem, scratch->sums[p]);
+	ag_mem_free(ctx->mem, scratch);
+}
+
+uint64_t
+ag_members_hash(const AgMembers *members)
+{
+	uint64_t hash = AG_COMBO_START;
+
+	for (int m = 0; m < members->n; m++)
+		hash = ag_combo_fold(hash, (uint32_t) members->features[m]);
+	return hash;
+}
+
+/* ---- levels ---- */
+
+/* The level of a member, as ag_combo_code gives it at prediction. */
+static inline uint32_t
+level_of(const AgCombiner *combiner, int feature, uint32_t row)
+{
+	const AgBins *bins = combiner->data->bins;
+	const uint32_t *codes = combiner->codes != NULL ? combiner->codes[feature] : NULL;
+	unsigned bin;
+
+	if (codes != NULL)
+		return codes[row]; /* missing is AG_COMBO_MISSING */
+	bin = bins->columns[feature * bins->column_stride + row];
+	if (bin == 0)
+		return AG_COMBO_MISSING;
+	return bins->features[feature].has_other && (int) bin == bins->features[feature].n_bins
+			   ? AG_COMBO_OTHER
+			   : bin - 1;
+}
+
+typedef struct AgMakeTask
+{
+	AgCombiner *combiner;
+	AgCombined *combined;
+} AgMakeTask;
+
+static void
+key_task(void *arg, int64_t begin, int64_t end, int thread)
+{
+	const AgMakeTask *task = arg;
+	uint64_t *keys = task->combiner->scratch->row_keys;
+	const AgMembers *members = &task->combined->members;
+
+	(void) thread;
+	for (int64_t row = begin; row < end; row++)
+		keys[row] = AG_COMBO_START;
+	for (int m = 0; m < members->n; m++)
+		for (int64_t row = begin; row < end; row++)
+			keys[row] = ag_combo_fold(
+				keys[row], level_of(task->combiner, members->features[m], (uint32_t) row));
+}
+
+/* Where the key's code is, or could be put. */
+static inline uint64_t
+place_of(const AgCombineScratch *scratch, uint64_t key)
+{
+	uint64_t at = key & (scratch->n_table - 1);
+
+	while (scratch->table[at] != AG_NO_CODE && scratch->keys[scratch->table[at]] != key)
+		at = (at + 1) & (scratch->n_table - 1);
+	return at;
+}
+
+/* Codes in the order of first training rows; returns how many. */
+static uint32_t
+number_levels(const AgCombiner *combiner)
+{
+	const AgTrainData *data = combiner->data;
+	AgCombineScratch *s = combiner->scratch;
+	uint32_t n = 0;
+
+	memset(s->table, 0xff, (size_t) s->n_table * sizeof *s->table);
+	for (int64_t i = 0; i < data->n_train; i++)
+	{
+		uint64_t key = s->row_keys[data->train_rows[i]];
+		uint64_t at = place_of(s, key);
+
+		if (s->table[at] == AG_NO_CODE)
+		{
+			s->keys[n] = key;
+			s->table[at] = n++;
+		}
+	}
+	for (int64_t row = 0; row < data->bins->n_rows; row++)
+		s->codes[row] = s->table[place_of(s, s->row_keys[row])];
+	return n;
+}
+
+/* ---- statistics ---- */
+
+static inline void
+add_row(const AgCombiner *combiner, uint32_t row, double *cell)
+{
+	for (int t = 0; t < combiner->n_targets; t++)
+		cell[t] += ag_stat_label(combiner->data, row, combiner->targets[t]);
+	cell[combiner->n_targets] += 1.0;
+}
+
+static inline double
+statistic(const AgCombiner *combiner, int s, const double *cell)
+{
+	return ag_stat_value(&combiner->rules[s], cell[combiner->target_of[s]],
+						 cell[combiner->n_targets]);
+}
+
+static void
+sum_all(AgCombiner *combiner, uint32_t n_codes)
+{
+	const AgTrainData *data = combiner->data;
+	AgCombineScratch *s = combiner->scratch;
+	size_t width = (size_t) combiner->n_targets + 1;
+
+	memset(s->totals, 0, n_codes * width * sizeof(double));
+	for (int64_t i = 0; i < data->n_train; i++)
+		add_row(combiner, combiner->orders[i],
+				s->totals + s->codes[combiner->orders[i]] * width);
+}
+
+static AgStatus
+make_columns(AgCombiner *combiner, uint32_t n_codes, AgCombination *own)
+{
+	const AgContext *ctx = combiner->ctx;
+	size_t width = (size_t) combiner->n_targets + 1;
+	static const double nothing[AG_STAT_MOST] = {0.0};
+
+	AG_TRY(ag_get_zeroed(ctx, (size_t) combiner->n_stats, sizeof *own->columns, &own->columns));
+	AG_TRY(ag_get(ctx, n_codes, sizeof *own->keys, &own->keys));
+	own->n_codes = n_codes;
+	memcpy(own->keys, combiner->scratch->keys, n_codes * sizeof *own->keys);
+	for (int s = 0; s < combiner->n_stats; s++)
+	{
+		AgStatColumn *column = own->columns + s;
+
+		AG_TRY(ag_get(ctx, n_codes, sizeof(double), &column->values));
+		AG_TRY(ag_get(ctx, AG_STAT_BINS, sizeof(int64_t), &column->sets));
+		for (int b = 0; b < AG_STAT_BINS; b++)
+			column->sets[b] = -1;
+		column->n_codes = (int) n_codes;
+		for (uint32_t l = 0; l < n_codes; l++)
+			column->values[l] = statistic(combiner, s, combiner->scratch->totals + l * width);
+		column->unseen = column->missing = statistic(combiner, s, nothing);
+	}
+	return AG_OK;
+}
+
+/* Cuts by the statistics that all training rows give to some of them, far apart. */
+static AgStatus
+choose_cuts(AgCombiner *combiner, const AgCombination *own, AgCombined *combined)
+{
+	const AgContext *ctx = combiner->ctx;
+	const AgTrainData *data = combiner->data;
+	int64_t n = data->n_train < AG_COMBINE_SAMPLE ? data->n_train : AG_COMBINE_SAMPLE;
+	AgBinParams params = {AG_STAT_BINS, 1, AG_COMBINE_SAMPLE};
+	double *values;
+	AgStatus status;
+
+	AG_TRY(ag_get(ctx, (size_t) n, sizeof *values, &values));
+	AG_GO(ag_bins_create(ctx, n, combiner->n_stats, &combined->sample));
+	combined->features = combined->sample->features;
+	for (int s = 0; s < combiner->n_stats; s++)
+	{
+		AgBinSource source = {.values = values};
+
+		for (int64_t i = 0; i < n; i++)
+			values[i] = own->columns[s]
+							.values[combiner->scratch->codes[data->train_rows[i * data->n_train / n]]];
+		AG_GO(ag_bins_set_feature(ctx, combined->sample, s, &source, &params));
+	}
+done:
+	ag_mem_free(ctx->mem, values);
+	return status;
+}
+
+/* ---- bins ---- */
+
+/* As ag_bin_of_number, without a branch. */
+static inline uint8_t
+bin_of(const double *cuts, double x)
+{
+	int bin = 1;
+
+	for (int c = 0; c < AG_STAT_BINS - 1; c++)
+		bin += x > cuts[c];
+	return (uint8_t) bin;
+}
+
+static void
+fill_bytes(const AgCombiner *combiner, const double (*cuts)[AG_STAT_BINS - 1], const double *cell,
+		   uint8_t *row)
+{
+	for (int s = 0; s < combiner->n_stats; s++)
+		row[s] = bin_of(cuts[s], statistic(combiner, s, cell));
+}
+
+/*
+ * Training rows by the rows before them, but the counter, which tells nothing of a row's own label, by all; other rows by all
+ * training rows.
+ */
+static void
+fill_permuted(const AgMakeTask *task, int p)
+{
+	const AgCombiner *combiner = task->combiner;
+	const AgTrainData *data = combiner->data;
+	const AgCombineScratch *s = combiner->scratch;
+	int counter = combiner->n_stats - 1;
+	size_t width = (size_t) combiner->n_targets + 1, n_codes = (size_t) task->combined->n_codes;
+	double cuts[AG_STAT_MOST][AG_STAT_BINS - 1], *sums = s->sums[p];
+	static const double nothing[AG_STAT_MOST] = {0.0};
+	uint8_t *bytes = task->combined->bytes[p];
+
+	for (int i = 0; i < combiner->n_stats; i++)
+		for (int c = 0; c < AG_STAT_BINS - 1; c++)
+			cuts[i][c] = c < task->combined->features[i].n_bins - 1
+							 ? task->combined->features[i].cuts[c]
+							 : (double) INFINITY;
+	for (int64_t row = 0; row < data->bins->n_rows; row++)
+		fill_bytes(combiner, (const double(*)[AG_STAT_BINS - 1]) cuts,
+				   s->codes[row] == AG_NO_CODE ? nothing : s->totals + s->codes[row] * width,
+				   bytes + row * combiner->row_bytes);
+	memset(sums, 0, n_codes * width * sizeof *sums);
+	for (int64_t i = 0; i < data->n_train; i++)
+	{
+		uint32_t row = combiner->orders[p * data->n_train + i];
+		double *cell = sums + s->codes[row] * width;
+		uint8_t *to = bytes + (int64_t) row * combiner->row_bytes;
+		uint8_t common = to[counter];
+
+		fill_bytes(combiner, (const double(*)[AG_STAT_BINS - 1]) cuts, cell, to);
+		to[counter] = common;
+		add_row(combiner, row, cell);
+	}
+}
+
+static void
+permute_task(void *arg, int64_t begin, int64_t end, int thread)
+{
+	const AgMakeTask *task = arg;
+
+	(void) thread;
+	for (int64_t p = begin; p < end; p++)
+		if (!ag_cancelled(task->combiner->ctx))
+			fill_permuted(task, (int) p);
+}
+
+AgStatus
+ag_combined_create(AgCombiner *combiner, const AgMembers *members, uint64_t hash,
+				   AgCombined **combined)
+{
+	const AgContext *ctx = combiner->ctx;
+	int n_permutations = combiner->stats->n_permutations;
+	int64_t n_rows = combiner->data->bins->n_rows;
+	AgMakeTask task = {.combiner = combiner};
+	AgCombined *made;
+	uint32_t n_codes;
+	AgStatus status;
+
+	*combined = NULL;
+	AG_TRY(ag_get_zeroed(ctx, 1, sizeof *made, &made));
+	task.combined = made;
+	made->members = *members;
+	made->hash = hash;
+	made->number = -1;
+	AG_GO(ag_get_zeroed(ctx, 1, sizeof *made->own, &made->own));
+	made->own->members = *members;
+	for (int p = 0; p < n_permutations; p++)
+		AG_GO(ag_get_zeroed(ctx, (size_t) n_rows, (size_t) combiner->row_bytes, &made->bytes[p]));
+	ag_pool_run(ctx->pool, n_rows, AG_COMBINE_CHUNK, key_task, &task);
+	n_codes = number_levels(combiner);
+	made->n_codes = (double) n_codes;
+	sum_all(combiner, n_codes);
+	AG_GO(make_columns(combiner, n_codes, made->own));
+	AG_GO(choose_cuts(combiner, made->own, made));
+	ag_pool_run(ctx->pool, n_permutations, 1, permute_task, &task);
+	AG_GO(ag_check_cancel(ctx));
+	for (int u = 0; u < combiner->n_used; u++)
+		if (combiner->used[u]->members.n == members->n &&
+			memcmp(combiner->used[u]->members.features, members->features,
+				   (size_t) members->n * sizeof(int)) == 0)
+			made->number = u;
+	if (made->number >= 0) /* its statistics are there, and where their cuts' sets lie */
+	{
+		ag_combination_free(combiner, made->own);
+		made->own = NULL;
+	}
+done:
+	if (status != AG_OK)
+	{
+		ag_combined_free(combiner, made);
+		return status;
+	}
+	*combined = made;
+	return AG_OK;
+}
+
+void
+ag_combined_free(AgCombiner *combiner, AgCombined *combined)
+{
+	AgMem *mem = combiner->ctx->mem;
+
+	if (combined == NULL)
+		return;
+	ag_combination_free(combiner, combined->own);
+	ag_bins_free(combined->sample);
+	for (int p = 0; p < AG_STAT_PERMUTATIONS; p++)
+		ag_mem_free(mem, combined->bytes[p]);
+	ag_mem_free(mem, combined);
+}
+
+void
+ag_combination_free(AgCombiner *combiner, AgCombination *combination)
+{
+	AgMem *mem = combiner->ctx->mem;
+
+	if (combination == NULL)
+		return;
+	for (int s = 0; combination->columns != NULL && s < combiner->n_stats; s++)
+	{
+		ag_mem_free(mem, combination->columns[s].values);
+		ag_mem_free(mem, combination->columns[s].sets);
+	}
+	ag_mem_free(mem, combination->columns);
+	ag_mem_free(mem, combination->keys);
+	ag_mem_free(mem, combination);
+}
+
+/* ---- use ---- */
+
+typedef struct AgKeyPlace
+{
+	uint64_t key;
+	uint32_t code;
+} AgKeyPlace;
+
+static int
+compare_keys(const void *a, const void *b)
+{
+	uint64_t x = ((const AgKeyPlace *) a)->key, y = ((const AgKeyPlace *) b)->key;
+
+	return (x > y) - (x < y);
+}
+
+/* Codes become places of ascending keys, as prediction looks them up. */
+static AgStatus
+sort_codes(AgCombiner *combiner, AgCombination *own)
+{
+	const AgContext *ctx = combiner->ctx;
+	AgKeyPlace *places = NULL;
+	double *values = NULL;
+	AgStatus status;
+
+	AG_GO(ag_get(ctx, own->n_codes, sizeof *places, &places));
+	AG_GO(ag_get(ctx, own->n_codes, sizeof *values, &values));
+	for (uint32_t l = 0; l < own->n_codes; l++)
+		places[l] = (AgKeyPlace){own->keys[l], l};
+	qsort(places, own->n_codes, sizeof *places, compare_keys);
+	for (uint32_t l = 0; l < own->n_codes; l++)
+		own->keys[l] = places[l].key;
+	for (int s = 0; s < combiner->n_stats; s++)
+	{
+		memcpy(values, own->columns[s].values, own->n_codes * sizeof *values);
+		for (uint32_t l = 0; l < own->n_codes; l++)
+			own->columns[s].values[l] = values[places[l].code];
+	}
+done:
+	ag_mem_free(ctx->mem, places);
+	ag_mem_free(ctx->mem, values);
+	return status;
+}
+
+AgStatus
+ag_combined_use(AgCombiner *combiner, AgCombined *combined)
+{
+	const AgContext *ctx = combiner->ctx;
+
+	if (combined->number >= 0)
+		return AG_OK;
+	if (combiner->n_used == combiner->max_used)
+	{
+		int wanted = combiner->max_used < 16 ? 16 : 2 * combiner->max_used;
+		void *grown =
+			ag_mem_realloc(ctx->mem, combiner->used, (size_t) wanted, sizeof *combiner->used);
+
+		if (grown == NULL)
+			return ag_mem_error(ctx->mem, (size_t) wanted * sizeof *combiner->used, ctx->error);
+		combiner->used = grown;
+		combiner->max_used = wanted;
+	}
+	AG_TRY(sort_codes(combiner, combined->own));
+	for (int s = 0; s < combiner->n_stats; s++)
+		combined->own->columns[s].source = combiner->stats->n_features + combiner->n_used;
+	combined->number = combiner->n_used;
+	combiner->used[combiner->n_used++] = combined->own;
+	combined->own = NULL;
+	return AG_OK;
+}
