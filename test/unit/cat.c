@@ -152,6 +152,7 @@ test_predictions(void)
 			table_bin(&table, &bench.ctx, 60);
 			codes = codes_of(&table);
 			data = table_data(&table, cases[c].problem, cases[c].n_classes);
+			params.model_size_reg = 0.0;
 			AG_REQUIRE(ag_cat_train(&bench.ctx, &data, with_codes ? codes : NULL, &params,
 									&result) == AG_OK);
 			AG_CHECK(ag_trees_check(&bench.ctx, result.trees, AG_ERR_INTERNAL) == AG_OK);

@@ -72,6 +72,7 @@ typedef struct AgBoostParams
 	double multiclass_hessian; /* factor on p(1-p); 0: classes / (classes - 1) */
 	/* not user parameters */
 	uint64_t seed;
+	int most_combinations; /* that are kept between trees; 0: as many as memory is set aside for */
 	int early_stop_rounds; /* fixed patience; -1: adaptive by training rows; 0: off */
 } AgBoostParams;
 

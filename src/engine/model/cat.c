@@ -146,7 +146,7 @@ ag_cat_train(const AgContext *ctx, const AgTrainData *data, const uint32_t *cons
 	if (stats != NULL && combines(&own, n_replaced))
 	{
 		AgCombineParams combining = {own.max_ctr_complexity, own.one_hot_max_size,
-									 own.model_size_reg, own.seed};
+									 own.model_size_reg, own.seed, own.most_combinations};
 
 		AG_GO(ag_combiner_create(ctx, data, codes, stats, &combining, &stats->combiner));
 	}

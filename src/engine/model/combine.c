@@ -87,6 +87,8 @@ ag_combiner_create(const AgContext *ctx, const AgTrainData *data, const uint32_t
 			c->categories[c->n_categories++] = f;
 	c->max_kept =
 		most_kept(data, c->n_stats, stats->n_permutations, c->n_categories, c->most_members);
+	if (params->most_kept > 0)
+		c->max_kept = params->most_kept;
 	AG_GO(ag_get_zeroed(ctx, (size_t) c->max_kept, sizeof *c->kept, &c->kept));
 	AG_GO(ag_get(ctx, (size_t) stats->bins->n_features, sizeof(double), &c->weight_of));
 	AG_GO(ag_get_zeroed(ctx, (size_t) bins->n_features, 1, &c->is_used));

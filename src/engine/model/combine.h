@@ -72,6 +72,7 @@ typedef struct AgCombineParams
 	int one_hot_max_size;
 	double size_penalty; /* model_size_reg */
 	uint64_t seed;
+	int most_kept; /* 0: as many as memory is set aside for */
 } AgCombineParams;
 
 /* For stats made of the same data, codes and seed; all must outlive it. */
