@@ -205,7 +205,7 @@ slow_code(const AgTrees *trees, uint32_t c, const double *features)
 
 		if (x == x && !(x >= 0.0 && x < member->n_codes) && !member->has_other)
 			return -1.0;
-		key = ag_key(key, x != x ? UINT32_MAX
+		key = ag_key(key, x != x                            ? UINT32_MAX
 						  : x >= 0.0 && x < member->n_codes ? (uint32_t) x
 															: UINT32_MAX - 1);
 	}
@@ -260,8 +260,8 @@ check_ways(const AgContext *ctx, AgMem *mem, const Table *table, const AgBoostRe
 		ag_trees_score(result->trees, features, scores);
 		n_wrong += memcmp(told, scores, result->trees->n_outputs * sizeof(double)) != 0;
 		ag_trees_link(result->trees, scores, out);
-		n_wrong += memcmp(out, result->valid_proba + i * n_out,
-						  (size_t) n_out * sizeof(double)) != 0;
+		n_wrong +=
+			memcmp(out, result->valid_proba + i * n_out, (size_t) n_out * sizeof(double)) != 0;
 	}
 	for (int i = 0; i < 200; i++)
 	{

@@ -182,6 +182,6 @@ ag_cat_memory(const AgTrainData *data, const AgBoostParams *params, int n_thread
 				: 0;
 	return bytes + ag_boost_memory(data, &own, n_threads) +
 		   own.n_permutations * (data->bins->n_features + n_columns + 72) * 2 * n_rows +
-		   n_rows * (24 + 4 * own.n_permutations) +
-		   n_levels * 8 * (2 + per) + n_columns * (AG_STAT_BINS + 1) * (16 * n_histograms + 64);
+		   n_rows * (24 + 4 * own.n_permutations) + n_levels * 8 * (2 + per) +
+		   n_columns * (AG_STAT_BINS + 1) * (16 * n_histograms + 64);
 }

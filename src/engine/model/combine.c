@@ -132,8 +132,7 @@ int64_t
 ag_combiner_memory(const AgTrainData *data, int n_permutations, int n_replaced, int most_members)
 {
 	int n_stats = ag_stats_per_feature(
-		data->problem,
-		data->n_classes < AG_COMBINE_CLASSES ? data->n_classes : AG_COMBINE_CLASSES);
+		data->problem, data->n_classes < AG_COMBINE_CLASSES ? data->n_classes : AG_COMBINE_CLASSES);
 
 	return most_kept(data, n_stats, n_permutations, n_replaced, most_members) *
 			   kept_bytes(data, n_stats, n_permutations) +
@@ -313,8 +312,8 @@ score_combined(const AgCombineTask *task, AgCombined *combined)
 				continue;
 			score = ag_level_score(nums[s][b], dens[s][b], grower->growth.has_cosine_score);
 			if (rules->noise > 0.0)
-				score += rules->noise *
-						 ag_level_noise(key, (uint64_t) (s * (AG_STAT_BINS + 1) + b));
+				score +=
+					rules->noise * ag_level_noise(key, (uint64_t) (s * (AG_STAT_BINS + 1) + b));
 			score *= weight;
 			if (combined->best_stat >= 0 && !(score > combined->best_score))
 				continue;
@@ -457,8 +456,7 @@ store_split(AgCombineSearch *search, AgSplit *split)
 	for (int64_t row = 0; row < bins->n_rows; row++)
 		to[row] = from[row * combiner->row_bytes];
 	bins->features[column] = combined->features[search->best_stat];
-	combiner->stats->columns[column] =
-		combiner->used[combined->number]->columns[search->best_stat];
+	combiner->stats->columns[column] = combiner->used[combined->number]->columns[search->best_stat];
 	combiner->slot_of[slot] = combined;
 	combiner->stat_of[slot] = search->best_stat;
 	combiner->cut_of[slot] = search->best_cut;

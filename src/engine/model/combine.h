@@ -40,27 +40,27 @@ typedef struct AgCombiner
 	double size_penalty; /* exponent; 0: none */
 	AgStatRule rules[AG_STAT_MOST];
 	int n_stats;
-	int n_targets;                 /* different ones of rules */
-	int target_of[AG_STAT_MOST];   /* [n_stats] index of the rule's */
-	int targets[AG_STAT_MOST];     /* [n_targets] */
-	int row_bytes;                 /* of a combination's bins: n_stats, filled up */
-	uint32_t *orders;              /* [n_permutations][n_train] */
-	int *categories;               /* [n_categories] features that are replaced */
+	int n_targets;               /* different ones of rules */
+	int target_of[AG_STAT_MOST]; /* [n_stats] index of the rule's */
+	int targets[AG_STAT_MOST];   /* [n_targets] */
+	int row_bytes;               /* of a combination's bins: n_stats, filled up */
+	uint32_t *orders;            /* [n_permutations][n_train] */
+	int *categories;             /* [n_categories] features that are replaced */
 	int n_categories;
-	double *weight_of;             /* [bins' features] factor on a column's score at this level */
-	uint8_t *is_used;              /* [table's features] some tree has split on their statistics */
-	double most_codes;             /* of what was offered so far */
-	struct AgCombined **kept;      /* [n_kept] the cache */
+	double *weight_of;        /* [bins' features] factor on a column's score at this level */
+	uint8_t *is_used;         /* [table's features] some tree has split on their statistics */
+	double most_codes;        /* of what was offered so far */
+	struct AgCombined **kept; /* [n_kept] the cache */
 	int n_kept, max_kept;
-	AgCombination **used;          /* [n_used] in the order of their numbers */
+	AgCombination **used; /* [n_used] in the order of their numbers */
 	int n_used, max_used;
 	struct AgCombineScratch *scratch;
 	/* the tree in work */
 	int permutation;
-	int64_t tree;                  /* its number */
-	AgMembers *bases;              /* [n_bases] what it has split on */
+	int64_t tree;     /* its number */
+	AgMembers *bases; /* [n_bases] what it has split on */
 	int n_bases;
-	int n_slots;                   /* combinations that it has split on */
+	int n_slots; /* combinations that it has split on */
 	struct AgCombined *slot_of[AG_STAT_SLOTS];
 	int stat_of[AG_STAT_SLOTS], cut_of[AG_STAT_SLOTS];
 } AgCombiner;

@@ -186,8 +186,7 @@ sum_all(AgCombiner *combiner, uint32_t n_codes)
 
 	memset(s->totals, 0, n_codes * width * sizeof(double));
 	for (int64_t i = 0; i < data->n_train; i++)
-		add_row(combiner, combiner->orders[i],
-				s->totals + s->codes[combiner->orders[i]] * width);
+		add_row(combiner, combiner->orders[i], s->totals + s->codes[combiner->orders[i]] * width);
 }
 
 static AgStatus
@@ -236,8 +235,9 @@ choose_cuts(AgCombiner *combiner, const AgCombination *own, AgCombined *combined
 		AgBinSource source = {.values = values};
 
 		for (int64_t i = 0; i < n; i++)
-			values[i] = own->columns[s]
-							.values[combiner->scratch->codes[data->train_rows[i * data->n_train / n]]];
+			values[i] =
+				own->columns[s]
+					.values[combiner->scratch->codes[data->train_rows[i * data->n_train / n]]];
 		AG_GO(ag_bins_set_feature(ctx, combined->sample, s, &source, &params));
 	}
 done:

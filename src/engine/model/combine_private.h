@@ -12,9 +12,9 @@ typedef struct AgCombined
 	uint64_t hash; /* of members */
 	int number;    /* among the used; -1: not used yet */
 	double n_codes;
-	AgCombination *own;    /* until it is used */
-	AgBins *sample;        /* owns features' cuts */
-	AgBinFeature *features; /* [n_stats] */
+	AgCombination *own;                   /* until it is used */
+	AgBins *sample;                       /* owns features' cuts */
+	AgBinFeature *features;               /* [n_stats] */
 	uint8_t *bytes[AG_STAT_PERMUTATIONS]; /* [n_rows][row_bytes] bins of the statistics */
 	int64_t last_tree, split_in;          /* numbers of trees */
 	/* of the level in work */

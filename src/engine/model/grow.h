@@ -58,10 +58,11 @@ typedef struct AgGrower
 	AgRowList lists[2]; /* the tree's rows start in lists[0]; each level moves them to the other */
 	AgPartitionScratch *scratch;
 	struct AgSymmetric *symmetric; /* NULL: not symmetric */
-	struct AgCombiner *combiner;   /* of symmetric trees: offers combinations of categories; NULL: none */
-	struct AgOpenLeaf *open;       /* [max_leaves] */
-	int *heap;                     /* [max_leaves] */
-	int64_t **slots;               /* [n_slots] histograms, made as they are needed */
+	struct AgCombiner
+		*combiner;           /* of symmetric trees: offers combinations of categories; NULL: none */
+	struct AgOpenLeaf *open; /* [max_leaves] */
+	int *heap;               /* [max_leaves] */
+	int64_t **slots;         /* [n_slots] histograms, made as they are needed */
 	int64_t slot_cells;
 	int *free_slots;
 	int n_slots, n_free_slots;

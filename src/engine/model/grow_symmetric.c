@@ -326,12 +326,12 @@ choose_split(AgLevelWork *work, AgSplit *split)
 	*split = ag_split_none();
 	if (combiner != NULL)
 	{
-		AgCombineLevel level = {
-			.grower = work->grower,
-			.rules = work->rules,
-			.key = ag_key(work->key, AG_KEY_COMBINATIONS + (uint64_t) work->level),
-			.share = work->grower->growth.feature_fraction_bylevel,
-			.best = best >= 0 ? work->s->best_score[best] : -(double) INFINITY};
+		AgCombineLevel level = {.grower = work->grower,
+								.rules = work->rules,
+								.key =
+									ag_key(work->key, AG_KEY_COMBINATIONS + (uint64_t) work->level),
+								.share = work->grower->growth.feature_fraction_bylevel,
+								.best = best >= 0 ? work->s->best_score[best] : -(double) INFINITY};
 
 		AG_TRY(ag_combiner_choose(combiner, &level, split, &is_better));
 	}

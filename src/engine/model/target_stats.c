@@ -62,8 +62,7 @@ mean_label(const AgTrainData *data)
 	double mean = 0.0;
 
 	for (int64_t i = 0; i < data->n_train; i++)
-		mean +=
-			(data->target[data->train_rows[i]] * 0.5 - mean * 0.5) / (double) (i + 1) * 2.0;
+		mean += (data->target[data->train_rows[i]] * 0.5 - mean * 0.5) / (double) (i + 1) * 2.0;
 	return mean;
 }
 
@@ -114,8 +113,7 @@ ag_stats_rules(const AgTrainData *data, int most_classes, AgStatRule *rules)
 	n_classes = choose_classes(data, most_classes, classes);
 	for (int k = data->problem == AG_PROBLEM_BINARY ? 1 : 0; k < n_classes; k++)
 		for (int p = 0; p < (has_all ? 3 : 1); p++)
-			rules[n++] =
-				(AgStatRule){classes[k], has_all ? priors[p] : 1.0 / data->n_classes, 1.0};
+			rules[n++] = (AgStatRule){classes[k], has_all ? priors[p] : 1.0 / data->n_classes, 1.0};
 	rules[n++] = (AgStatRule){-1, 0.0, 0.0};
 	return n;
 }

@@ -68,8 +68,9 @@ typedef struct AgLeafEntry
  */
 typedef struct AgTreeCombo
 {
-	uint64_t first_key;    /* combinations lie one behind the other, and so do their keys and members */
-	uint64_t n_keys;       /* hashes of the members' levels, ascending: a key's place is the code */
+	uint64_t
+		first_key;   /* combinations lie one behind the other, and so do their keys and members */
+	uint64_t n_keys; /* hashes of the members' levels, ascending: a key's place is the code */
 	uint32_t first_member; /* likewise */
 	uint32_t n_members;
 } AgTreeCombo;

@@ -244,10 +244,10 @@ put_combo(const AgTreesBuilder *builder, const AgBins *bins, const AgCombination
 		const AgBinFeature *feature = bins->features + f;
 		bool has_codes = combiner->codes != NULL && combiner->codes[f] != NULL;
 
-		members[trees->n_combo_members++] = (AgComboMember){
-			.feature = (uint32_t) f,
-			.n_codes = has_codes ? feature->n_levels : (uint32_t) n_codes(feature),
-			.has_other = !has_codes && feature->has_other};
+		members[trees->n_combo_members++] =
+			(AgComboMember){.feature = (uint32_t) f,
+							.n_codes = has_codes ? feature->n_levels : (uint32_t) n_codes(feature),
+							.has_other = !has_codes && feature->has_other};
 	}
 	memcpy(keys + trees->n_combo_keys, from->keys, from->n_codes * sizeof *keys);
 	trees->n_combo_keys += from->n_codes;

@@ -291,8 +291,7 @@ check_combos(const Check *check)
 
 		if (combo->n_members < 1 || combo->n_members > AG_COMBO_MEMBERS ||
 			combo->n_keys >= UINT32_MAX - 1 || combo->first_member != n_members ||
-			combo->first_key != n_keys ||
-			combo->n_members > trees->n_combo_members - n_members ||
+			combo->first_key != n_keys || combo->n_members > trees->n_combo_members - n_members ||
 			combo->n_keys > trees->n_combo_keys - n_keys)
 			return damaged(check, "its combinations don't fit their members and keys");
 		n_members += combo->n_members;
@@ -355,8 +354,7 @@ ag_trees_write(const AgContext *ctx, const AgTrees *trees, AgWriter *writer)
 	}
 	if (trees->n_combos > 0)
 	{
-		ag_image_section(&image, TAG_COMBOS, sizeof *trees->combos, trees->combos,
-						 trees->n_combos);
+		ag_image_section(&image, TAG_COMBOS, sizeof *trees->combos, trees->combos, trees->n_combos);
 		ag_image_section(&image, TAG_COMBO_MEMBERS, sizeof *trees->combo_members,
 						 trees->combo_members, trees->n_combo_members);
 		ag_image_section(&image, TAG_COMBO_KEYS, sizeof *trees->combo_keys, trees->combo_keys,

@@ -181,8 +181,7 @@ ag_trees_prepare_rows(const AgContext *ctx, AgTrees *trees)
 	AgStatus status;
 
 	if (trees->rows != NULL || trees->n_trees < LEAST_TREES || n_features > MOST_FEATURES ||
-		trees->n_combos > AG_ROWS_MAX_COMBOS ||
-		trees->n_leaves / trees->n_trees > MOST_MEAN_LEAVES)
+		trees->n_combos > AG_ROWS_MAX_COMBOS || trees->n_leaves / trees->n_trees > MOST_MEAN_LEAVES)
 		return AG_OK;
 	AG_GO(ag_get_zeroed(ctx, n_features, sizeof(uint32_t), &preparation.input_of));
 	AG_GO(ag_get_zeroed(ctx, n_features + 1, sizeof(uint64_t), &preparation.first));

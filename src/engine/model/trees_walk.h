@@ -7,9 +7,9 @@
 #include "engine/base/rng.h"
 #include "engine/model/trees.h"
 
-#define AG_COMBO_UNSEEN (UINT32_MAX - 1)  /* the value of a combination without a key */
-#define AG_COMBO_MISSING UINT32_MAX       /* the level of a member that is missing */
-#define AG_COMBO_OTHER (UINT32_MAX - 1)   /* of one whose code is of the tail */
+#define AG_COMBO_UNSEEN (UINT32_MAX - 1)    /* the value of a combination without a key */
+#define AG_COMBO_MISSING UINT32_MAX         /* the level of a member that is missing */
+#define AG_COMBO_OTHER (UINT32_MAX - 1)     /* of one whose code is of the tail */
 #define AG_COMBO_START UINT64_C(0x636f6d62) /* of the hash */
 
 /* The hash of the members' levels, one after the other. */
@@ -114,7 +114,8 @@ ag_tree_value(const AgTrees *trees, const AgTree *tree, const double *features)
 	{
 		const AgTreeNode *node = &nodes[at];
 
-		at = ag_node_goes_left(trees, node, ag_node_value(trees, node, features)) ? node->left : node->right;
+		at = ag_node_goes_left(trees, node, ag_node_value(trees, node, features)) ? node->left
+																				  : node->right;
 	}
 	return trees->leaves[tree->first_leaf + (uint32_t) ~at];
 }
