@@ -238,8 +238,9 @@ add_leaf_rows(const AgCombiner *combiner, const AgCombined *combined, const AgRo
 		for (int64_t i = at; i < end; i++)
 		{
 			const uint8_t *row = bytes + (int64_t) list->ids[i] * combiner->row_bytes;
-			int64_t step = ((int64_t) ag_packed_g(list->grads[i]) * (INT64_C(1) << 32)) +
-						   ag_packed_h(list->grads[i]);
+			uint32_t packed = list->grads[list->ids[i]];
+			int64_t step =
+				((int64_t) ag_packed_g(packed) * (INT64_C(1) << 32)) + ag_packed_h(packed);
 
 			for (int s = 0; s < n_stats; s++)
 				cells[s][row[s]] += step;
@@ -279,7 +280,7 @@ score_combined(const AgCombineTask *task, AgCombined *combined)
 	{
 		const AgGrownLeaf *leaf = grower->leaves + l;
 		AgRowList list = {grower->lists[leaf->list].ids + leaf->begin,
-						  grower->lists[leaf->list].grads + leaf->begin};
+						  grower->lists[leaf->list].grads};
 		int64_t g[AG_STAT_MOST][AG_STAT_BINS + 1], h[AG_STAT_MOST][AG_STAT_BINS + 1];
 
 		if (leaf->n_rows == 0 || ag_cancelled(grower->ctx))
