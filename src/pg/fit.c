@@ -201,12 +201,17 @@ static void
 read_rows(AgFitCall *call)
 {
 	MemoryContext context = CurrentMemoryContext;
+	int64 n_rows;
 
 	PG_TRY();
 	{
 		ag_deadline_start(call->deadline_ns);
-		ag_stream_run(call->source, &call->schema, call->columns, call->zone, call->raw_text,
-					  call->line);
+		n_rows = ag_stream_run(call->source, &call->schema, call->columns, call->zone,
+							   call->raw_text, call->line);
+		if (call->tuning != NULL)
+			n_rows += ag_stream_run(call->tuning, &call->schema, call->tuning_columns, call->zone,
+									call->raw_text, call->line);
+		ag_stream_end(call->line, n_rows);
 	}
 	PG_CATCH();
 	{

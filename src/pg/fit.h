@@ -32,8 +32,10 @@ typedef struct AgFitCall
 	AgFitOptions *options; /* the engine's: freed with the context */
 	/* found out */
 	AgSource *source;
-	AgSchema schema; /* what is sent; names in UTF-8 */
-	int *columns;    /* of the source, a schema column each */
+	AgSource *tuning;    /* rows to validate on; NULL: none */
+	int *tuning_columns; /* as columns */
+	AgSchema schema;     /* what is sent; names in UTF-8 */
+	int *columns;        /* of the source, a schema column each */
 	int label_column;
 	const char *label_name; /* server encoding */
 	char *left_out; /* columns of types that can't be features, for the warning; NULL: none */

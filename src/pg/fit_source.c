@@ -120,6 +120,65 @@ weight_column(AgFitCall *call, int label)
 	return column;
 }
 
+/* What says when a row was. It stays a feature unless the user ignores it. */
+static int
+time_column(AgFitCall *call, int label)
+{
+	int column = role_column(call, call->options->time_column, "time column", label);
+	AgType type;
+
+	if (column < 0)
+		return -1;
+	(void) ag_convert_natural_type(call->source->columns[column].typid, &type);
+	if (type == AG_TYPE_TEXT || type == AG_TYPE_BOOL)
+		ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+						errmsg("time column \"%s\" is no date, time or number",
+							   call->source->columns[column].name)));
+	return column;
+}
+
+/* The columns that a source must have, found in the tuning data by their names; all that are missing are named. */
+static void
+open_tuning(AgFitCall *call)
+{
+	AgSource *tuning = ag_source_open(ag_text_from_utf8(call->options->tuning_data));
+	int n = call->schema.n_columns;
+	AgColumn *flag = &call->schema.columns[n];
+	StringInfoData missing;
+	int n_missing = 0;
+
+	call->tuning = tuning;
+	call->tuning_columns = palloc((n + 1) * sizeof(int));
+	initStringInfo(&missing);
+	for (int c = 0; c < n; c++)
+	{
+		const char *name = call->source->columns[call->columns[c]].name;
+		int i = 0;
+
+		while (i < tuning->n_columns && strcmp(tuning->columns[i].name, name) != 0)
+			i++;
+		call->tuning_columns[c] = i;
+		if (i < tuning->n_columns)
+			tuning->columns[i].wanted = true;
+		else if (n_missing++ < MAX_LISTED)
+			appendStringInfo(&missing, "%s\"%s\"", n_missing > 1 ? ", " : "", name);
+	}
+	if (n_missing > 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_COLUMN),
+				 errmsg_plural("the tuning data lack the column %s",
+							   "the tuning data lack the columns %s", n_missing, missing.data),
+				 errdetail("They must have the label and all the columns that are learnt from.")));
+	ag_source_select(tuning);
+	flag->name = "is tuning data";
+	flag->sql_type = "boolean";
+	flag->type = AG_TYPE_BOOL;
+	flag->role = AG_ROLE_TUNING;
+	call->columns[n] = AG_STREAM_FALSE;
+	call->tuning_columns[n] = AG_STREAM_TRUE;
+	call->schema.n_columns++;
+}
+
 void
 ag_fit_choose_columns(AgFitCall *call)
 {
@@ -127,6 +186,7 @@ ag_fit_choose_columns(AgFitCall *call)
 	int label = ag_source_find_column(source, call->label, "label");
 	int weight = weight_column(call, label);
 	int group = role_column(call, call->options->groups, "groups", label);
+	int moment = time_column(call, label);
 	int n_features = 0;
 	bool *ignored = ignored_columns(call, label);
 	StringInfoData left_out;
@@ -136,26 +196,32 @@ ag_fit_choose_columns(AgFitCall *call)
 		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 						errmsg("column \"%s\" can't be both sample weight and groups",
 							   source->columns[weight].name)));
+	if (weight >= 0 && weight == moment)
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						errmsg("column \"%s\" can't be both sample weight and time column",
+							   source->columns[weight].name)));
 	check_label_type(&source->columns[label]);
 	call->label_name = source->columns[label].name;
-	call->schema.columns = palloc0(source->n_columns * sizeof(AgColumn));
-	call->columns = palloc0(source->n_columns * sizeof(int));
+	call->schema.columns = palloc0((source->n_columns + 1) * sizeof(AgColumn));
+	call->columns = palloc0((source->n_columns + 1) * sizeof(int));
 	initStringInfo(&left_out);
 	for (int i = 0; i < source->n_columns; i++)
 	{
 		AgSourceColumn *column = &source->columns[i];
 		AgType type;
 
-		if (ignored[i] && i != weight && i != group)
+		if (ignored[i] && i != weight && i != group && i != moment)
 			continue;
 		if (ag_convert_natural_type(column->typid, &type))
 		{
 			AgRole role = i == label    ? AG_ROLE_LABEL
 						  : i == weight ? AG_ROLE_WEIGHT
 						  : i == group  ? AG_ROLE_GROUP
-										: AG_ROLE_FEATURE;
+						  : i != moment ? AG_ROLE_FEATURE
+						  : ignored[i]  ? AG_ROLE_ORDER
+										: AG_ROLE_TIME;
 
-			n_features += role == AG_ROLE_FEATURE;
+			n_features += ag_role_is_feature(role);
 			add_column(call, i, type, role);
 			continue;
 		}
@@ -174,6 +240,8 @@ ag_fit_choose_columns(AgFitCall *call)
 						call->label_name),
 				 n_left_out > 0 ? errdetail("Left out for their types: %s.", left_out.data) : 0));
 	ag_source_select(source);
+	if (call->options->tuning_data != NULL)
+		open_tuning(call);
 }
 
 /* ---- the name ---- */

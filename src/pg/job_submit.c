@@ -67,13 +67,13 @@ wake_at_commit(void)
 /* ---- writing it down ---- */
 
 static void
-refuse_temp(const AgFitCall *call)
+refuse_temp(const AgSource *source)
 {
-	if (!call->source->uses_temp)
+	if (source == NULL || !source->uses_temp)
 		return;
 	ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					call->source->table != NULL
-						? errmsg("a job can't read the temporary table \"%s\"", call->source->table)
+					source->table != NULL
+						? errmsg("a job can't read the temporary table \"%s\"", source->table)
 						: errmsg("a job can't read temporary tables"),
 					errdetail("It runs in a session of its own, which has none of this one's."),
 					errhint("Use an ordinary (perhaps unlogged) table, or ag_fit.")));
@@ -175,7 +175,8 @@ ag_sql_fit_async(PG_FUNCTION_ARGS)
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
 	ag_fit_prepare(call);
-	refuse_temp(call);
+	refuse_temp(call->source);
+	refuse_temp(call->tuning);
 	check_orders_owner();
 	id = nextval_internal(ag_catalog_relation("ag_job_id_seq"), false);
 	write_record(call, id, home);

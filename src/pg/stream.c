@@ -95,6 +95,8 @@ receive_row(TupleTableSlot *slot, DestReceiver *self)
 	{
 		int position = stream->positions[c];
 
+		if (stream->converters[c] == NULL) /* its value stays as it is */
+			continue;
 		ag_converter_run(stream->converters[c], slot->tts_values[position],
 						 slot->tts_isnull[position], &stream->values[c]);
 	}
@@ -142,12 +144,18 @@ create_stream(AgSource *source, const AgSchema *schema, const int *columns, pg_t
 	stream->line = line;
 	stream->schema = schema;
 	stream->positions = palloc(n * sizeof(int));
-	stream->converters = palloc(n * sizeof(AgConverter *));
+	stream->converters = palloc0(n * sizeof(AgConverter *));
 	stream->values = palloc0(n * sizeof(AgValue));
 	for (int c = 0; c < n; c++)
 	{
-		AgSourceColumn *column = &source->columns[columns[c]];
+		AgSourceColumn *column;
 
+		if (columns[c] < 0)
+		{
+			stream->values[c].v.b = columns[c] == AG_STREAM_TRUE;
+			continue;
+		}
+		column = &source->columns[columns[c]];
 		stream->positions[c] = column->position;
 		stream->n_needed = Max(stream->n_needed, column->position + 1);
 		stream->converters[c] = ag_converter_create(column->typid, schema->columns[c].type,
@@ -165,7 +173,7 @@ create_stream(AgSource *source, const AgSchema *schema, const int *columns, pg_t
 	return stream;
 }
 
-void
+int64
 ag_stream_run(AgSource *source, const AgSchema *schema, const int *columns, pg_tz *zone,
 			  bool raw_text, AgLine *line)
 {
@@ -173,13 +181,24 @@ ag_stream_run(AgSource *source, const AgSchema *schema, const int *columns, pg_t
 		AllocSetContextCreate(CurrentMemoryContext, "ag_pg stream", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
 	Stream *stream;
+	int64 n_rows;
 
 	stream = create_stream(source, schema, columns, zone, raw_text, line);
 	ag_source_run(source, &stream->receiver);
 	send_block(stream);
-	begin_frame(stream);
-	ag_write_u64(&stream->frame, (uint64) stream->n_rows);
-	send_frame(stream, AG_FRAME_END_OF_ROWS, true);
+	n_rows = stream->n_rows;
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
+	return n_rows;
+}
+
+void
+ag_stream_end(AgLine *line, int64 n_rows)
+{
+	uint8 frame[AG_FRAME_HEADER + sizeof(uint64)];
+
+	ag_frame_header_write(frame, AG_FRAME_END_OF_ROWS, sizeof(uint64));
+	for (int i = 0; i < 8; i++) /* little-endian, as ag_write_u64 */
+		frame[AG_FRAME_HEADER + i] = (uint8) ((uint64) n_rows >> (8 * i));
+	ag_line_send(line, frame, sizeof frame, true);
 }

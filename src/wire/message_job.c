@@ -86,7 +86,7 @@ schema_read(AgDecoder *d, AgSchema *schema)
 
 		column->name = ag_decode_text(d);
 		column->sql_type = ag_decode_text(d);
-		if (!ag_type_valid(type) || role > AG_ROLE_GROUP || column->name[0] == '\0' ||
+		if (!ag_type_valid(type) || role > AG_ROLE_TUNING || column->name[0] == '\0' ||
 			strlen(column->name) > AG_NAME_MAX)
 		{
 			ag_decode_reject(d);

@@ -12,8 +12,6 @@
 #include "engine/data/bins_private.h"
 #include "engine/data/label_private.h"
 
-/* More distinct whole numbers than this are amounts, not classes: AutoGluon's looser rule makes a delay in minutes a 463-class problem. */
-#define FEW_VALUES 10
 #define RARE_ROWS 10
 #define SIGN UINT64_C(0x8000000000000000)
 
@@ -36,8 +34,8 @@ ag_problem_name(AgProblem problem)
 	return "unknown";
 }
 
-static bool
-is_real(AgType type)
+bool
+ag_label_is_real(AgType type)
 {
 	return type == AG_TYPE_FLOAT32 || type == AG_TYPE_FLOAT64;
 }
@@ -68,11 +66,10 @@ real_at(const AgTableColumn *column, int64_t row)
 	return (double) whole_at(column, row);
 }
 
-/* A label's value as an integer that keeps its order: doubles by their bits, whole numbers exactly. */
-static uint64_t
-key_at(const AgTableColumn *column, int64_t row)
+uint64_t
+ag_label_key(const AgTableColumn *column, int64_t row)
 {
-	if (is_real(column->type))
+	if (ag_label_is_real(column->type))
 		return ag_order_key(real_at(column, row));
 	return (uint64_t) whole_at(column, row) ^ SIGN;
 }
@@ -130,7 +127,7 @@ check_column(const AgContext *ctx, const AgTable *table, const AgTableColumn *co
 					  "Cast the column to a number in a query, or leave out \"problem_type\".");
 		return AG_ERR_DATA;
 	}
-	if (is_real(column->type))
+	if (ag_label_is_real(column->type))
 	{
 		int64_t n_nan = 0, n_infinite = 0;
 
@@ -175,7 +172,7 @@ find_distinct(const AgContext *ctx, const AgTable *table, const AgTableColumn *c
 
 	AG_TRY(ag_get(ctx, (size_t) n_rows, 2 * sizeof(uint64_t), &keys));
 	for (int64_t row = 0; row < n_rows; row++)
-		keys[row] = key_at(column, row);
+		keys[row] = ag_label_key(column, row);
 	sorted = ag_keys_sort(keys, keys + n_rows, n_rows);
 	distinct->n = 0;
 	for (int64_t row = 0; row < n_rows; row++)
@@ -199,7 +196,7 @@ find_distinct(const AgContext *ctx, const AgTable *table, const AgTableColumn *c
 static bool
 all_integral(const AgTableColumn *column, const Distinct *distinct)
 {
-	if (!is_real(column->type))
+	if (!ag_label_is_real(column->type))
 		return true;
 	for (int64_t k = 0; k < distinct->n && k <= AG_LABEL_MAX_CLASSES; k++)
 	{
@@ -225,13 +222,14 @@ infer_problem(const AgTableColumn *column, const Distinct *distinct, char *reaso
 		snprintf(reason, size, "it is text with %" PRId64 " distinct values", distinct->n);
 		return AG_PROBLEM_MULTICLASS;
 	}
-	if (distinct->n <= FEW_VALUES && all_integral(column, distinct))
+	if (distinct->n <= AG_LABEL_FEW_VALUES && all_integral(column, distinct))
 	{
 		snprintf(reason, size, "it has only %" PRId64 " distinct whole numbers", distinct->n);
 		return AG_PROBLEM_MULTICLASS;
 	}
-	if (distinct->n > FEW_VALUES)
-		snprintf(reason, size, "it is a number with more than %d distinct values", FEW_VALUES);
+	if (distinct->n > AG_LABEL_FEW_VALUES)
+		snprintf(reason, size, "it is a number with more than %d distinct values",
+				 AG_LABEL_FEW_VALUES);
 	else
 		snprintf(reason, size, "it is a number with fractions");
 	return AG_PROBLEM_REGRESSION;
@@ -326,7 +324,8 @@ name_classes(const AgContext *ctx, AgLabel *label, const AgTableColumn *column,
 		const char *name = text;
 		size_t n_bytes;
 
-		class->number = is_real(column->type) ? ag_order_value(distinct->keys[k]) : (double) whole;
+		class->number =
+			ag_label_is_real(column->type) ? ag_order_value(distinct->keys[k]) : (double) whole;
 		class->n_rows = distinct->counts[k];
 		if (column->type == AG_TYPE_BOOL)
 			name = whole != 0 ? "true" : "false";
@@ -335,7 +334,7 @@ name_classes(const AgContext *ctx, AgLabel *label, const AgTableColumn *column,
 			name = column->dictionary.texts[whole];
 			class->number = (double) NAN;
 		}
-		else if (is_real(column->type))
+		else if (ag_label_is_real(column->type))
 			ag_label_number_name(class->number, column->type == AG_TYPE_FLOAT32, text, sizeof text);
 		else
 			snprintf(text, sizeof text, "%" PRId64, whole);
@@ -458,7 +457,7 @@ fill_classes(const AgContext *ctx, AgLabel *label, const AgTableColumn *column,
 	AG_GO(ag_get(ctx, (size_t) label->n_rows, sizeof(int32_t), &label->class_of));
 	for (int64_t row = 0; row < label->n_rows; row++)
 	{
-		uint64_t key = key_at(column, row);
+		uint64_t key = ag_label_key(column, row);
 		int64_t low = 0, high = distinct->n - 1;
 
 		while (low < high)

@@ -74,8 +74,7 @@ ag_label_outputs(const AgLabel *label)
  * asked AUTO infers: exactly two distinct values -> binary (any type); text, boolean ->
  * multiclass; integers and integral floats with at most 10 distinct values -> multiclass,
  * else regression. positive_class NULL: the default rule (true; 1 of {0,1}; else the
- * second in order). label_count_threshold: classes with fewer rows are kept here (a NOTICE
- * counts them). Errors (AG_ERR_DATA, naming the column): no rows, all NULL, NaN or
+ * second in order). Rare classes are kept (a NOTICE counts them; see ag_label_leave_rare). Errors (AG_ERR_DATA, naming the column): no rows, all NULL, NaN or
  * infinite, one distinct value, a type no label can have (date, timestamp, time, interval: the hint
  * shows extract(epoch FROM ...)), text with problem_type regression, more than two classes with
  * binary, over 10,000 classes; AG_ERR_OPTION for an unknown positive class.
@@ -84,5 +83,14 @@ ag_label_outputs(const AgLabel *label)
 AgStatus ag_label_fit(const AgContext *ctx, const AgTable *table, int label_column, AgProblem asked,
 					  const char *positive_class, AgLabel **label);
 void ag_label_free(AgLabel *label);
+
+/*
+ * On a table that isn't finished: makes the labels of classes with fewer than threshold rows NULL, so that finishing it leaves
+ * those rows out, and logs how many; *n_left_out counts the rows. Only where there are, and stay, more than one class and the
+ * values will be taken for more than two classes; of other problems it says that the threshold means nothing.
+ * AG_ERR_DATA when fewer than two classes would stay.
+ */
+AgStatus ag_label_leave_rare(const AgContext *ctx, AgTable *table, int label_column,
+							 AgProblem asked, int64_t threshold, int64_t *n_left_out);
 
 #endif

@@ -237,7 +237,7 @@ match_columns(const AgContext *ctx, const AgPipeline *pipeline, const AgTable *t
 
 	for (int c = 0; c < table->n_columns; c++)
 	{
-		if (table->columns[c].role != AG_ROLE_FEATURE)
+		if (!ag_role_is_feature(table->columns[c].role))
 			continue;
 		if (n == pipeline->n_inputs || pipeline->inputs[n].type != table->columns[c].type)
 			return ag_error_set(ctx->error, AG_ERR_INTERNAL,
@@ -425,7 +425,7 @@ ag_pipeline_feature(const AgPipeline *pipeline, const AgTable *table, int f, con
 	int input = -1, c;
 
 	for (c = 0; c < table->n_columns; c++)
-		if (table->columns[c].role == AG_ROLE_FEATURE && ++input == feature->input)
+		if (ag_role_is_feature(table->columns[c].role) && ++input == feature->input)
 			break;
 	for (int64_t i = 0; i < n; i++)
 		values[i] = feature_of_cell(feature, &table->columns[c], rows[i]);

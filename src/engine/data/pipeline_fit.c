@@ -477,7 +477,7 @@ ag_pipeline_fit(const AgContext *ctx, const AgTable *table, const AgLabel *label
 	AG_GO(ag_get_zeroed(ctx, (size_t) table->n_columns, sizeof(Profile), &profiling.profiles));
 	AG_GO(ag_get_zeroed(ctx, (size_t) table->n_columns, sizeof(Reason), &reasons));
 	for (int c = 0; c < table->n_columns; c++)
-		if (table->columns[c].role == AG_ROLE_FEATURE)
+		if (ag_role_is_feature(table->columns[c].role))
 			profiling.profiles[n++].column = c;
 	p->inputs = ag_arena_alloc(&p->arena, (size_t) n, sizeof(AgInput));
 	p->features = ag_arena_alloc(&p->arena, (size_t) n, (LAST_PART + 1) * sizeof(AgFeature));

@@ -52,8 +52,17 @@ typedef enum AgRole
 	AG_ROLE_FEATURE = 0,
 	AG_ROLE_LABEL = 1,
 	AG_ROLE_WEIGHT = 2,
-	AG_ROLE_GROUP = 3
+	AG_ROLE_GROUP = 3,
+	AG_ROLE_TIME = 4,  /* a feature, and what puts rows in order of time */
+	AG_ROLE_ORDER = 5, /* that only */
+	AG_ROLE_TUNING = 6 /* boolean: the row came with the tuning data */
 } AgRole;
+
+static inline bool
+ag_role_is_feature(AgRole role)
+{
+	return role == AG_ROLE_FEATURE || role == AG_ROLE_TIME;
+}
 
 typedef struct AgColumn
 {

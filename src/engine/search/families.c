@@ -115,7 +115,7 @@ rows_bin(Work *work, int max_bin, int min_data_in_bin)
 		rows->bin_params.min_data_in_bin == params.min_data_in_bin)
 	{
 		for (int c = 0; work->last && rows->first_level == NULL && c < rows->table->n_columns; c++)
-			if (rows->table->columns[c].role == AG_ROLE_FEATURE)
+			if (ag_role_is_feature(rows->table->columns[c].role))
 				ag_table_drop_column(rows->table, c);
 		return AG_OK;
 	}

@@ -128,13 +128,16 @@ prepare_label(AgFit *fit)
 
 	if (column < 0)
 		return ag_error_set(fit->ctx.error, AG_ERR_INTERNAL, "the table has no label column");
+	if (fit->options->label_count_threshold > 0)
+		AG_TRY(ag_label_leave_rare(&fit->ctx, fit->table, column, fit->options->problem,
+								   fit->options->label_count_threshold, &fit->n_rare));
 	ag_progress(&fit->ctx, "putting rows in order", -1.0);
 	AG_TRY(ag_table_finish(&fit->ctx, fit->table, &fit->n_left_out));
 	fit->n_rows = fit->table->n_rows;
-	if (fit->n_left_out > 0)
+	if (fit->n_left_out > fit->n_rare)
 		ag_log(&fit->ctx, AG_LOG_NORMAL, "%lld %s left out because \"%s\" is NULL",
-			   (long long) fit->n_left_out, fit->n_left_out == 1 ? "row is" : "rows are",
-			   fit->job->label_name);
+			   (long long) (fit->n_left_out - fit->n_rare),
+			   fit->n_left_out - fit->n_rare == 1 ? "row is" : "rows are", fit->job->label_name);
 	ag_log(&fit->ctx, AG_LOG_NORMAL,
 		   "%lld rows and %d columns to learn \"%s\" from (%.2f s to put in order)",
 		   (long long) fit->n_rows, fit->table->n_columns - 1, fit->job->label_name,
@@ -199,6 +202,8 @@ fit_release(AgFit *fit)
 		ag_fit_model_free(fit, &fit->models[i]);
 	ag_validation_free(&fit->ctx, &fit->validation);
 	ag_mem_free(fit->ctx.mem, fit->weight);
+	ag_mem_free(fit->ctx.mem, fit->moment);
+	ag_mem_free(fit->ctx.mem, fit->is_tuning);
 	ag_mem_free(fit->ctx.mem, fit->group_of);
 	ag_fit_levels_free(fit);
 	ag_fit_rows_free(&fit->rows);

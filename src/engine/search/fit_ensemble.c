@@ -59,7 +59,7 @@ ag_fit_ensemble(AgFit *fit)
 	if (fit->host->deadline_ns != INT64_MAX)
 		ctx.deadline_ns =
 			fit->ctx.deadline_ns + (fit->host->deadline_ns - fit->ctx.deadline_ns) / 3;
-	truth = ag_fit_truth(fit, v->target, v->class_of);
+	truth = ag_fit_truth(fit, v->target, v->class_of, v->weight);
 	AG_TRY(ag_ensemble_select(&ctx, fit->metric, &truth, v->n_scored, fit->n_models, predictions,
 							  AG_ENSEMBLE_STEPS, ensemble->weights, &ensemble->value));
 	ensemble->fit_order = ++fit->n_fitted;

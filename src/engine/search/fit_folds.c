@@ -53,7 +53,7 @@ folds_fit(AgFit *fit, int asked)
 	int64_t most = fit->group_of != NULL ? fit->n_groups : fit->n_rows / 2;
 	int folds = asked;
 
-	if (fit->group_of == NULL && fit->label->problem == AG_PROBLEM_BINARY)
+	if (fit->group_of == NULL && fit->moment == NULL && fit->label->problem == AG_PROBLEM_BINARY)
 	{
 		int64_t least = rarest_class(fit->label, fit->n_rows);
 
@@ -139,6 +139,12 @@ ag_fit_gather_labels(AgFit *fit)
 
 	if (n == 0)
 		return AG_OK;
+	if (fit->weight != NULL && fit->options->weight_evaluation)
+	{
+		AG_TRY(ag_get(&fit->ctx, n, sizeof *v->weight, &v->weight));
+		for (size_t i = 0; i < n; i++)
+			v->weight[i] = fit->weight[v->scored_rows[i]];
+	}
 	if (label->class_of != NULL)
 	{
 		AG_TRY(ag_get(&fit->ctx, n, sizeof *v->class_of, &v->class_of));
@@ -157,7 +163,12 @@ folds_tell(AgFit *fit)
 {
 	const AgValidation *v = &fit->validation;
 
-	if (v->n_sets > 1)
+	if (v->is_forward)
+		ag_log(&fit->ctx, AG_LOG_NORMAL,
+			   "Models are bags of %d folds forward in time: each is trained on the rows before "
+			   "those that it is scored on; the %lld earliest rows have no score",
+			   v->n_folds, (long long) (fit->n_rows - v->n_scored));
+	else if (v->n_sets > 1)
 		ag_log(&fit->ctx, AG_LOG_NORMAL,
 			   "Models are bags of %d sets of %d folds; rows are scored by the models that were "
 			   "trained without them",
@@ -167,7 +178,7 @@ folds_tell(AgFit *fit)
 			   "Models are bags of %d folds; rows are scored by the model that was trained without "
 			   "them",
 			   v->n_folds);
-	if (v->n_scored < fit->n_rows)
+	if (v->n_scored < fit->n_rows && !v->is_forward)
 		ag_log(&fit->ctx, AG_LOG_NORMAL,
 			   "%lld rows, the only ones of their classes, are trained on in every fold",
 			   (long long) (fit->n_rows - v->n_scored));
@@ -207,7 +218,7 @@ folds_deal(AgFit *fit, int n_folds)
 	AgStatus status = AG_OK;
 
 	v->n_folds = n_folds;
-	v->n_sets = fit->options->num_bag_sets;
+	v->n_sets = fit->moment != NULL ? 1 : fit->options->num_bag_sets; /* time goes one way only */
 	AG_TRY(ag_get(&fit->ctx, n, (size_t) v->n_sets, &v->fold_of));
 	AG_TRY(ag_get(&fit->ctx, n, sizeof(uint32_t), &v->split.train_rows));
 	AG_TRY(ag_get(&fit->ctx, n, sizeof(uint32_t), &v->split.valid_rows));
@@ -215,7 +226,9 @@ folds_deal(AgFit *fit, int n_folds)
 	AG_TRY(ag_get(&fit->ctx, (size_t) n_groups + 1, sizeof *begin, &begin));
 	for (int set = 0; set < v->n_sets; set++)
 	{
-		if (fit->group_of == NULL)
+		if (fit->moment != NULL)
+			status = ag_time_deal(fit, v->fold_of);
+		else if (fit->group_of == NULL)
 			set_deal(fit, set, n_groups, v->split.train_rows, begin);
 		else
 			status = ag_groups_deal(fit, set, v->fold_of + (int64_t) set * fit->n_rows);
@@ -241,7 +254,9 @@ ag_fit_split_fold(AgFit *fit, int set, int fold)
 	split->number = 1 + set * v->n_folds + fold;
 	split->n_train = split->n_valid = 0;
 	for (int64_t r = 0; r < fit->n_rows; r++)
-		if (fold_of[r] == fold)
+		if (v->is_forward && fold_of[r] != AG_FIT_NO_FOLD && fold_of[r] > fold)
+			continue;
+		else if (fold_of[r] == fold)
 			split->valid_rows[split->n_valid++] = (uint32_t) r;
 		else
 			split->train_rows[split->n_train++] = (uint32_t) r;
@@ -273,4 +288,5 @@ ag_validation_free(const AgContext *ctx, AgValidation *validation)
 	ag_mem_free(ctx->mem, validation->fold_of);
 	ag_mem_free(ctx->mem, validation->target);
 	ag_mem_free(ctx->mem, validation->class_of);
+	ag_mem_free(ctx->mem, validation->weight);
 }

@@ -118,6 +118,68 @@ done:
 	return status;
 }
 
+/* The rows of the tuning data validate, all others train. */
+static AgStatus
+tuning_hold_out(AgFit *fit)
+{
+	AgValidation *v = &fit->validation;
+	AgSplit *split = &v->split;
+	int64_t n_tuning = 0;
+
+	for (int64_t r = 0; r < fit->n_rows; r++)
+		n_tuning += fit->is_tuning[r];
+	if (n_tuning == 0 || n_tuning == fit->n_rows)
+		return ag_error_set(fit->ctx.error, AG_ERR_DATA, "%s no row with a label",
+							n_tuning == 0 ? "the tuning data have" : "the data has");
+	AG_TRY(
+		ag_get(&fit->ctx, (size_t) (fit->n_rows - n_tuning), sizeof(uint32_t), &split->train_rows));
+	AG_TRY(ag_get(&fit->ctx, (size_t) n_tuning, sizeof(uint32_t), &split->valid_rows));
+	for (int64_t r = 0; r < fit->n_rows; r++)
+		if (fit->is_tuning[r])
+			split->valid_rows[split->n_valid++] = (uint32_t) r;
+		else
+			split->train_rows[split->n_train++] = (uint32_t) r;
+	v->split.number = 1;
+	v->n_scored = n_tuning;
+	v->scored_rows = split->valid_rows;
+	v->fraction = (double) n_tuning / (double) fit->n_rows;
+	ag_log(&fit->ctx, AG_LOG_NORMAL, "%lld rows of the tuning data validate, %lld rows train",
+		   (long long) n_tuning, (long long) split->n_train);
+	return AG_OK;
+}
+
+/* A class that only the tuning data have is one that no model could learn. */
+static AgStatus
+tuning_classes_check(AgFit *fit)
+{
+	const AgLabel *label = fit->label;
+	int64_t *n_train, n_rows = 0;
+	int n_classes = 0, first = -1;
+
+	if (label->class_of == NULL)
+		return AG_OK;
+	AG_TRY(ag_get_zeroed(&fit->ctx, (size_t) label->n_classes, sizeof *n_train, &n_train));
+	for (int64_t r = 0; r < fit->n_rows; r++)
+		n_train[label->class_of[r]] += !fit->is_tuning[r];
+	for (int c = 0; c < label->n_classes; c++)
+		if (n_train[c] == 0)
+		{
+			first = n_classes++ == 0 ? c : first;
+			n_rows += label->classes[c].n_rows;
+		}
+	ag_mem_free(fit->ctx.mem, n_train);
+	if (n_classes == 0)
+		return AG_OK;
+	ag_error_set(fit->ctx.error, AG_ERR_DATA,
+				 "the tuning data have %d %s that the data lacks, such as \"%.*s\"", n_classes,
+				 n_classes == 1 ? "class" : "classes",
+				 (int) ag_utf8_clip(label->classes[first].name, label->classes[first].n_bytes, 200),
+				 label->classes[first].name);
+	ag_error_detail(fit->ctx.error, "That concerns %lld of their rows.", (long long) n_rows);
+	ag_error_hint(fit->ctx.error, "Leave those rows out with a query.");
+	return AG_ERR_DATA;
+}
+
 AgStatus
 ag_fit_hold_out(AgFit *fit)
 {
@@ -127,6 +189,11 @@ ag_fit_hold_out(AgFit *fit)
 	int64_t *quota, n_valid = 0;
 	AgStatus status;
 
+	if (fit->is_tuning != NULL)
+	{
+		AG_TRY(tuning_hold_out(fit));
+		return tuning_classes_check(fit);
+	}
 	v->fraction = asked ? fit->options->holdout_frac : ag_holdout_rule(fit->n_rows);
 	if (asked || fit->n_rows >= AG_FIT_MIN_HOLDOUT_ROWS)
 		n_valid = (int64_t) ceil(v->fraction * (double) fit->n_rows);
@@ -135,11 +202,13 @@ ag_fit_hold_out(AgFit *fit)
 	AG_TRY(ag_get_zeroed(&fit->ctx, (size_t) n_groups, sizeof *quota, &quota));
 	v->split.number = 1;
 	quota[0] = n_valid;
-	if (fit->group_of != NULL)
+	if (fit->moment != NULL && n_valid > 0)
+		AG_GO(ag_time_hold_out(fit, n_valid));
+	else if (fit->group_of != NULL)
 		AG_GO(ag_groups_hold_out(fit, n_valid));
 	else if (fit->label->class_of != NULL && n_valid > 0)
 		AG_GO(class_quotas(fit, n_valid, quota));
-	if (fit->group_of == NULL)
+	if (fit->group_of == NULL && (fit->moment == NULL || n_valid == 0))
 		AG_GO(rows_draw(fit, n_groups, quota));
 	v->n_scored = v->split.n_valid;
 	v->scored_rows = v->split.valid_rows;

@@ -65,7 +65,7 @@ ag_fit_memory(const AgTable *table, const AgFitOptions *options, int n_threads)
 	bins.n_rows = n;
 	bins.column_stride = n + 4096;
 	for (int c = 0; c < table->n_columns; c++)
-		if (table->columns[c].role == AG_ROLE_FEATURE)
+		if (ag_role_is_feature(table->columns[c].role))
 			bins.n_features += features_of(table->columns[c].type);
 	bins.features = ag_mem_zalloc(table->mem, (size_t) bins.n_features + 1, sizeof *bins.features);
 	if (bins.features == NULL) /* then there is no room for a fit either, and the fit will say so */

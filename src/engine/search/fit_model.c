@@ -51,20 +51,21 @@ ag_fit_take_sample(AgFit *fit)
 /* --- scores */
 
 AgTruth
-ag_fit_truth(const AgFit *fit, const double *target, const int32_t *class_of)
+ag_fit_truth(const AgFit *fit, const double *target, const int32_t *class_of, const double *weight)
 {
 	return (AgTruth){.n_classes = fit->label->n_classes,
 					 .class_of = class_of,
 					 .n_quantiles = fit->label->n_quantiles,
 					 .quantiles = fit->label->quantiles,
-					 .target = target};
+					 .target = target,
+					 .weight = weight};
 }
 
 static AgStatus
 metric_value(AgFit *fit, const AgContext *ctx, int64_t n, const double *target,
-			 const int32_t *class_of, const double *proba, double *value)
+			 const int32_t *class_of, const double *weight, const double *proba, double *value)
 {
-	AgTruth truth = ag_fit_truth(fit, target, class_of);
+	AgTruth truth = ag_fit_truth(fit, target, class_of, weight);
 
 	return ag_metric_value(ctx, fit->metric, &truth, n, proba, value);
 }
@@ -75,11 +76,13 @@ score_some(AgFit *fit, const AgContext *ctx, const uint8_t *n_predictions, AgFit
 {
 	const AgValidation *v = &fit->validation;
 	size_t n = (size_t) model->n_covered, width = (size_t) ag_fit_width(fit);
-	double *target = NULL;
+	double *target = NULL, *weight = NULL;
 	int32_t *class_of = NULL;
 	int64_t at = 0;
 	AgStatus status;
 
+	if (v->weight != NULL)
+		AG_GO(ag_get(ctx, n, sizeof *weight, &weight));
 	if (v->class_of != NULL)
 		AG_GO(ag_get(ctx, n, sizeof *class_of, &class_of));
 	else
@@ -92,13 +95,16 @@ score_some(AgFit *fit, const AgContext *ctx, const uint8_t *n_predictions, AgFit
 			class_of[at] = v->class_of[i];
 		else
 			target[at] = v->target[i];
+		if (weight != NULL)
+			weight[at] = v->weight[i];
 		memmove(model->proba + (size_t) at * width, model->proba + (size_t) i * width,
 				width * sizeof(double));
 		at++;
 	}
-	AG_GO(metric_value(fit, ctx, at, target, class_of, model->proba, &model->value));
+	AG_GO(metric_value(fit, ctx, at, target, class_of, weight, model->proba, &model->value));
 done:
 	ag_mem_free(ctx->mem, target);
+	ag_mem_free(ctx->mem, weight);
 	ag_mem_free(ctx->mem, class_of);
 	return status;
 }
@@ -254,7 +260,8 @@ single_fit(AgFit *fit, const AgContext *ctx, bool last, AgFitModel *model)
 	if (model->proba == NULL)
 		return AG_OK;
 	model->n_covered = v->n_scored;
-	return metric_value(fit, ctx, v->n_scored, v->target, v->class_of, model->proba, &model->value);
+	return metric_value(fit, ctx, v->n_scored, v->target, v->class_of, v->weight, model->proba,
+						&model->value);
 }
 
 /* --- bags */
@@ -372,8 +379,8 @@ bag_fit(AgFit *fit, AgContext *ctx, bool last, AgFitModel *model)
 		for (int k = 0; k < width && n_predictions[i] > 1; k++)
 			model->proba[i * width + k] /= n_predictions[i];
 	if (model->n_covered == v->n_scored)
-		status = metric_value(fit, ctx, v->n_scored, v->target, v->class_of, model->proba,
-							  &model->value);
+		status = metric_value(fit, ctx, v->n_scored, v->target, v->class_of, v->weight,
+							  model->proba, &model->value);
 	else
 		status = score_some(fit, ctx, n_predictions, model);
 done:

@@ -116,7 +116,8 @@ weights_tell(AgFit *fit)
 {
 	bool told[AG_FAMILY_LAST] = {false};
 
-	ag_log(&fit->ctx, AG_LOG_NORMAL, "Rows are weighted in training, not in scores");
+	ag_log(&fit->ctx, AG_LOG_NORMAL, "Rows are weighted in training, %s in scores",
+		   fit->options->weight_evaluation ? "and" : "not");
 	for (int i = 0; i < fit->options->n_models; i++)
 	{
 		AgFamilyId family = fit->options->models[i].family->id;
@@ -203,14 +204,66 @@ done:
 	return status;
 }
 
+/* --- time and tuning data */
+
+static double
+moment_at(const AgTableColumn *column, int64_t row)
+{
+	switch (column->type)
+	{
+		case AG_TYPE_DATE:
+			return ((const int32_t *) column->values)[row];
+		case AG_TYPE_TIMESTAMP:
+		case AG_TYPE_TIME:
+			return (double) ((const int64_t *) column->values)[row];
+		case AG_TYPE_INTERVAL:
+			return ((const double *) column->values)[row];
+		default:
+			return number_at(column, row);
+	}
+}
+
+/* Rows without a time, or with NaN for one, count as the earliest: they are never validated on before others. */
+static AgStatus
+moments_read(AgFit *fit, const AgTableColumn *column)
+{
+	int64_t n_none = 0;
+
+	AG_TRY(ag_get(&fit->ctx, (size_t) fit->n_rows, sizeof *fit->moment, &fit->moment));
+	for (int64_t r = 0; r < fit->n_rows; r++)
+	{
+		double moment = ag_column_is_null(column, r) ? (double) NAN : moment_at(column, r);
+
+		n_none += isnan(moment) != 0;
+		fit->moment[r] = isnan(moment) ? -(double) INFINITY : moment;
+	}
+	if (n_none > 0)
+		ag_log(&fit->ctx, AG_LOG_NORMAL, "%lld rows without a \"%s\" count as the earliest",
+			   (long long) n_none, column->name);
+	return AG_OK;
+}
+
+static AgStatus
+tuning_read(AgFit *fit, const AgTableColumn *column)
+{
+	AG_TRY(ag_get(&fit->ctx, (size_t) fit->n_rows, 1, &fit->is_tuning));
+	for (int64_t r = 0; r < fit->n_rows; r++)
+		fit->is_tuning[r] = ((const uint8_t *) column->values)[r] != 0;
+	return AG_OK;
+}
+
 AgStatus
 ag_fit_read_roles(AgFit *fit)
 {
 	const AgTableColumn *weight = column_of(fit->table, AG_ROLE_WEIGHT);
 	const AgTableColumn *group = column_of(fit->table, AG_ROLE_GROUP);
+	const AgTableColumn *tuning = column_of(fit->table, AG_ROLE_TUNING);
+	const AgTableColumn *moment = column_of(fit->table, AG_ROLE_TIME);
 	bool balance = fit->options->sample_weight != NULL &&
 				   strcmp(fit->options->sample_weight, AG_BALANCE_WEIGHT) == 0;
 
+	if (moment == NULL)
+		moment = column_of(fit->table, AG_ROLE_ORDER);
 	if (weight != NULL || balance)
 	{
 		AG_TRY(ag_get(&fit->ctx, (size_t) fit->n_rows, sizeof *fit->weight, &fit->weight));
@@ -223,5 +276,9 @@ ag_fit_read_roles(AgFit *fit)
 	}
 	if (group != NULL)
 		AG_TRY(groups_read(fit, group));
+	if (moment != NULL)
+		AG_TRY(moments_read(fit, moment));
+	if (tuning != NULL)
+		AG_TRY(tuning_read(fit, tuning));
 	return AG_OK;
 }

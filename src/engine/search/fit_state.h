@@ -35,6 +35,8 @@ typedef struct AgValidation
 	uint32_t *scored_rows; /* the split's valid_rows without bagging */
 	double *target;
 	int32_t *class_of;
+	double *weight;  /* of the scored rows, where weights count in scores; else NULL */
+	bool is_forward; /* folds ascend in time: none trains on rows of later ones */
 } AgValidation;
 
 /* One configuration that was fitted: as one model, or as a bag of children, one a fold. */
@@ -114,11 +116,13 @@ typedef struct AgFit
 	double *sample; /* [n_sample][n_features] validation rows to time predictions on */
 	int64_t n_sample;
 	double *weight;     /* [n_rows] with a mean of 1; NULL: all alike */
+	double *moment;     /* [n_rows] by time_column; -INFINITY where NULL; NULL: there is none */
+	uint8_t *is_tuning; /* [n_rows] rows of the tuning data; NULL: there is none */
 	uint32_t *group_of; /* [n_rows] rows that stay together; NULL: each for itself */
 	uint32_t n_groups;
 	AgValidation validation;
 	AgMetric metric, stop_metric;
-	int64_t n_rows, n_left_out;
+	int64_t n_rows, n_left_out, n_rare; /* n_rare: of those left out, for their class */
 	double least_share; /* seconds below which a model isn't worth beginning, as far as known */
 	double promised_seconds; /* from the start of the call to the deadline; INFINITY: none */
 
@@ -140,7 +144,8 @@ typedef struct AgFit
 } AgFit;
 
 /* Labels of some rows as metrics take them: one of the two arrays. */
-AgTruth ag_fit_truth(const AgFit *fit, const double *target, const int32_t *class_of);
+AgTruth ag_fit_truth(const AgFit *fit, const double *target, const int32_t *class_of,
+					 const double *weight);
 
 /* Seconds since an ag_clock_ns(). */
 double ag_fit_seconds(int64_t since_ns);
@@ -163,6 +168,9 @@ void ag_fit_split_fold(AgFit *fit, int set, int fold);
 void ag_validation_free(const AgContext *ctx, AgValidation *validation);
 /* The labels of scored_rows, gathered. */
 AgStatus ag_fit_gather_labels(AgFit *fit);
+/* fit_time.c: the same two by time. */
+AgStatus ag_time_deal(AgFit *fit, uint8_t *fold_of);
+AgStatus ag_time_hold_out(AgFit *fit, int64_t n_valid);
 /* fit_groups.c: the same two with whole groups. Nothing is said. */
 AgStatus ag_groups_deal(AgFit *fit, int set, uint8_t *fold_of);
 AgStatus ag_groups_hold_out(AgFit *fit, int64_t n_valid);

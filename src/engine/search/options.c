@@ -244,6 +244,34 @@ parse_groups(OptionParser *p, const AgOptionNode *node)
 }
 
 static AgStatus
+parse_weight_evaluation(OptionParser *p, const AgOptionNode *node)
+{
+	return bool_parse(p, node, &p->out->weight_evaluation);
+}
+
+static AgStatus
+parse_time_column(OptionParser *p, const AgOptionNode *node)
+{
+	return column_parse(p, node, &p->out->time_column);
+}
+
+static AgStatus
+parse_tuning_data(OptionParser *p, const AgOptionNode *node)
+{
+	if (node->type != AG_JSON_STRING || node->text[0] == '\0')
+		return ag_option_reject(node, "the name of a table, or a query", p->err);
+	return text_copy(p, node, &p->out->tuning_data);
+}
+
+static AgStatus
+parse_label_count_threshold(OptionParser *p, const AgOptionNode *node)
+{
+	if (!ag_option_integer(node, 1, INT64_MAX, &p->out->label_count_threshold))
+		return ag_option_reject(node, "an integer from 1 on", p->err);
+	return AG_OK;
+}
+
+static AgStatus
 parse_refit_full(OptionParser *p, const AgOptionNode *node)
 {
 	p->out->refit_full = AG_REFIT_NONE;
@@ -381,6 +409,10 @@ static const struct
 	{"holdout_frac", parse_holdout_frac},
 	{"sample_weight", parse_sample_weight},
 	{"groups", parse_groups},
+	{"weight_evaluation", parse_weight_evaluation},
+	{"time_column", parse_time_column},
+	{"tuning_data", parse_tuning_data},
+	{"label_count_threshold", parse_label_count_threshold},
 	{"positive_class", parse_positive_class},
 	{"ignored_columns", parse_ignored_columns},
 	{"verbosity", parse_verbosity},
@@ -462,6 +494,54 @@ bagging_check(OptionParser *p)
 	return AG_ERR_OPTION;
 }
 
+static AgStatus
+together_reject(OptionParser *p, const char *one, const char *other, const char *why)
+{
+	ag_error_set(p->err, AG_ERR_OPTION, "options \"%s\" and \"%s\" exclude each other", one, other);
+	ag_error_detail(p->err, "%s", why);
+	return AG_ERR_OPTION;
+}
+
+/* Who validates is said once. */
+static AgStatus
+validation_check(OptionParser *p)
+{
+	AgFitOptions *out = p->out;
+	bool has_bags = out->num_bag_folds > 0 || (out->auto_stack && out->num_bag_folds != 0);
+
+	if (out->weight_evaluation && out->sample_weight == NULL)
+	{
+		ag_error_set(p->err, AG_ERR_OPTION, "option \"weight_evaluation\" needs \"sample_weight\"");
+		return AG_ERR_OPTION;
+	}
+	if (out->time_column != NULL && out->groups != NULL)
+		return together_reject(p, "time_column", "groups",
+							   "Rows are validated either by their time or by their group.");
+	if (out->label_count_threshold > 0 && out->problem != AG_PROBLEM_AUTO &&
+		out->problem != AG_PROBLEM_MULTICLASS)
+		return ag_error_set(p->err, AG_ERR_OPTION,
+							"option \"label_count_threshold\" is for problem type multiclass, and "
+							"this one is %s",
+							ag_problem_name(out->problem));
+	if (out->tuning_data == NULL)
+		return AG_OK;
+	if (has_bags)
+	{
+		together_reject(p, "tuning_data", "num_bag_folds",
+						"A bag is validated on the rows that it is trained on, each by the models "
+						"that were trained without it.");
+		ag_error_hint(p->err, "Set \"num_bag_folds\" to 0, also where a preset asks for bags.");
+		return AG_ERR_OPTION;
+	}
+	if (!isnan(out->holdout_frac) || out->time_column != NULL || out->groups != NULL)
+		return together_reject(p, "tuning_data",
+							   out->time_column != NULL ? "time_column"
+							   : out->groups != NULL    ? "groups"
+														: "holdout_frac",
+							   "The tuning data are the rows that models are validated on.");
+	return AG_OK;
+}
+
 /* What is said of models fitted again says nothing without them. */
 static AgStatus
 refit_check(OptionParser *p)
@@ -536,6 +616,7 @@ ag_options_parse(AgMem *mem, const AgOptionEntry *entries, int n_entries, AgFitO
 		AG_GO(option_parse(&p, node));
 	AG_GO(metric_check(&p));
 	AG_GO(bagging_check(&p));
+	AG_GO(validation_check(&p));
 	AG_GO(refit_check(&p));
 	AG_GO(ag_models_parse(p.hyperparameters, p.list, p.included, p.excluded, &p.args, p.out, err));
 	*options = p.out;

@@ -108,13 +108,17 @@ typedef struct AgFitOptions
 	bool set_best_to_refit_full;
 	bool keep_only_best;
 	bool fit_weighted_ensemble;
-	bool save_bag_folds;    /* children of a bag that was fitted again are kept */
-	double memory_limit_gb; /* NAN: not given */
-	AgResourcesAsked total; /* num_cpus, num_gpus of the whole fit */
-	char *sample_weight;    /* a column, or AG_BALANCE_WEIGHT; NULL: none */
-	char *groups;           /* a column; NULL: none */
-	char *positive_class;   /* NULL: the rule */
-	char *time_zone;        /* NULL: the session's */
+	bool save_bag_folds;           /* children of a bag that was fitted again are kept */
+	double memory_limit_gb;        /* NAN: not given */
+	AgResourcesAsked total;        /* num_cpus, num_gpus of the whole fit */
+	char *sample_weight;           /* a column, or AG_BALANCE_WEIGHT; NULL: none */
+	char *groups;                  /* a column; NULL: none */
+	bool weight_evaluation;        /* weights count in scores, too */
+	char *time_column;             /* NULL: none */
+	char *tuning_data;             /* a table or query; NULL: none */
+	int64_t label_count_threshold; /* classes of fewer rows are left out; 0: none is */
+	char *positive_class;          /* NULL: the rule */
+	char *time_zone;               /* NULL: the session's */
 	int n_ignored;
 	char **ignored_columns;
 	int n_models;

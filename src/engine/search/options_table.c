@@ -76,7 +76,8 @@ static const AgOptionSpec specs[] = {
 	/* validation data */
 	{"holdout_frac", "number", "greater than 0, less than 1", "null", true,
 	 "Fraction of the rows held out for validation; null: 0.2 to 0.01 by the number of rows"},
-	{"tuning_data", "text", "a table or query", "null", false, "Validation rows of your own"},
+	{"tuning_data", "text", "a table or query", "null", true,
+	 "Validation rows of your own, with the columns of data; none of data is held out then"},
 	{"use_bag_holdout", "boolean", "true or false", "false", false,
 	 "Hold rows out in spite of bagging"},
 
@@ -100,11 +101,13 @@ static const AgOptionSpec specs[] = {
 	{"sample_weight", "text", "a column, or balance_weight", "null", true,
 	 "How much each row counts in training: a column, which is no feature then; balance_weight: "
 	 "all classes alike"},
-	{"weight_evaluation", "boolean", "true or false", "false", false,
-	 "Weights count in the metric too"},
+	{"weight_evaluation", "boolean", "true or false", "false", true,
+	 "Weights count in validation scores and in what the ensemble is chosen by, too"},
 	{"groups", "text", "a column", "null", true,
 	 "Rows of one value of that column, which is no feature then, are validated together"},
-	{"time_column", "text", "a column", "null", false, "Validate on the latest rows"},
+	{"time_column", "text", "a column", "null", true,
+	 "Validate on the latest rows by that column, a date, time or number: those held out, or with "
+	 "bags folds that each validate on the rows right after those they train on"},
 	{"monotone_constraints", "object", "column: -1, 0 or 1", "{}", false,
 	 "Directions that the prediction must keep"},
 	{"quantile_levels", "array of number", "between 0 and 1", "null", false,
@@ -113,8 +116,8 @@ static const AgOptionSpec specs[] = {
 	 "Class that counts as positive in a binary problem; null: true, 1, or the second in order"},
 	{"ignored_columns", "text or array of text", "columns of data", "[]", true,
 	 "Columns that are no features"},
-	{"label_count_threshold", "integer", "at least 1", "null", false,
-	 "Classes with fewer rows are left out; null: none is"},
+	{"label_count_threshold", "integer", "at least 1", "null", true,
+	 "Of more than two classes, those with fewer rows are left out; null: none is"},
 
 	/* the story and its repetition */
 	{"verbosity", "integer", "0 to 4", "2", true,
