@@ -42,10 +42,7 @@ ag_drift_create(const AgContext *ctx, const AgPredictor *predictor, AgDrift **dr
 		return AG_ERR_MEMORY;
 	}
 	for (int i = 0; i < pipeline->n_inputs; i++)
-		made->counts[i].feature = -1;
-	for (int f = 0; f < pipeline->n_features; f++)
-		if (pipeline->features[f].kind <= AG_FEATURE_CATEGORY)
-			made->counts[pipeline->features[f].input].feature = f;
+		made->counts[i].feature = ag_profile_feature(pipeline, i);
 	*drift = made;
 	return AG_OK;
 }

@@ -40,7 +40,7 @@ fit(const Rows *rows, uint64_t shuffle, Host *host)
 
 	AG_REQUIRE(rows_table(rows, shuffle, 100, host, &table, &n_left_out) == AG_OK);
 	AG_REQUIRE(ag_label_fit(&host->ctx, table, 0, AG_PROBLEM_AUTO, NULL, &label) == AG_OK);
-	AG_REQUIRE(ag_pipeline_fit(&host->ctx, table, label, "", false, &pipeline) == AG_OK);
+	AG_REQUIRE(ag_pipeline_fit(&host->ctx, table, label, "", false, NULL, &pipeline) == AG_OK);
 	ag_label_free(label);
 	ag_table_free(table);
 	return pipeline;

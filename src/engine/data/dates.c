@@ -39,6 +39,16 @@ ag_civil_from_days(int64_t days)
 }
 
 int64_t
+ag_days_from_civil(int year, int month, int day)
+{
+	int shifted = month <= 2 ? year - 1 : year; /* of years that begin in March */
+	int in_year = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1;
+
+	return (int64_t) shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + in_year -
+		   EPOCH_SHIFT;
+}
+
+int64_t
 ag_days_of_timestamp(int64_t timestamp_us, int64_t *time_us)
 {
 	int64_t time = timestamp_us % AG_DAY_US;

@@ -19,6 +19,9 @@ typedef struct AgCivil
 /* The Gregorian date that lies `days` after 2000-01-01, for any |days| up to 2^55. */
 AgCivil ag_civil_from_days(int64_t days);
 
+/* And back, of a date that exists, year 1 to 9999. */
+int64_t ag_days_from_civil(int year, int month, int day);
+
 /* Whole days since 2000-01-01 of a timestamp, rounded down; *time_us gets the microseconds since midnight. */
 int64_t ag_days_of_timestamp(int64_t timestamp_us, int64_t *time_us);
 

@@ -29,57 +29,10 @@ ag_pipeline_free(AgPipeline *pipeline)
 	for (int i = 0; i < pipeline->n_inputs; i++)
 		if (pipeline->inputs[i].levels != NULL)
 			ag_dictionary_free(pipeline->inputs[i].levels, pipeline->mem);
+	for (int f = 0; pipeline->level_values != NULL && f < pipeline->n_features; f++)
+		ag_mem_free(pipeline->mem, pipeline->level_values[f]);
 	ag_arena_free(&pipeline->arena);
 	ag_mem_free(pipeline->mem, pipeline);
-}
-
-bool
-ag_feature_fits(AgFeatureKind kind, AgType type)
-{
-	switch (kind)
-	{
-		case AG_FEATURE_NUMBER:
-			return type != AG_TYPE_TEXT;
-		case AG_FEATURE_CATEGORY:
-			return type == AG_TYPE_TEXT;
-		case AG_FEATURE_YEAR:
-		case AG_FEATURE_MONTH:
-		case AG_FEATURE_DAY:
-		case AG_FEATURE_DAY_OF_WEEK:
-			return type == AG_TYPE_DATE || type == AG_TYPE_TIMESTAMP;
-		case AG_FEATURE_HOUR:
-		case AG_FEATURE_MINUTE:
-		case AG_FEATURE_SECOND:
-			return type == AG_TYPE_TIMESTAMP;
-	}
-	return false;
-}
-
-const char *
-ag_feature_kind_name(AgFeatureKind kind)
-{
-	switch (kind)
-	{
-		case AG_FEATURE_NUMBER:
-			return "number";
-		case AG_FEATURE_CATEGORY:
-			return "category";
-		case AG_FEATURE_YEAR:
-			return "year";
-		case AG_FEATURE_MONTH:
-			return "month";
-		case AG_FEATURE_DAY:
-			return "day";
-		case AG_FEATURE_DAY_OF_WEEK:
-			return "day of week";
-		case AG_FEATURE_HOUR:
-			return "hour";
-		case AG_FEATURE_MINUTE:
-			return "minute";
-		case AG_FEATURE_SECOND:
-			return "second";
-	}
-	return "unknown";
 }
 
 static double
@@ -154,7 +107,8 @@ numbers_of_column(const AgFeature *feature, const AgTableColumn *column, int64_t
 		case AG_TYPE_TIMESTAMP:
 			if (feature->kind == AG_FEATURE_NUMBER)
 				CONVERT(int64_t, ag_number_of_timestamp(v[row], origin));
-			else if (feature->kind < AG_FEATURE_HOUR)
+			else if (feature->kind != AG_FEATURE_HOUR && feature->kind != AG_FEATURE_MINUTE &&
+					 feature->kind != AG_FEATURE_SECOND)
 				CONVERT(int64_t, part_of_timestamp(v[row], feature->kind));
 			else
 				CONVERT(int64_t, time_part_of_timestamp(v[row], feature->kind));
@@ -181,21 +135,134 @@ typedef struct Binning
 	_Atomic bool failed;
 } Binning;
 
+/* The time of a cell, not NULL, of a column that has SINCE features. level_times: of a column of text. */
+static bool
+time_of_cell(const AgTableColumn *column, const double *level_times, int64_t row,
+			 int64_t *timestamp_us)
+{
+	if (column->type == AG_TYPE_TEXT)
+	{
+		double time = level_times[((const uint32_t *) column->values)[row]];
+
+		*timestamp_us = time == time ? (int64_t) time : 0;
+		return time == time;
+	}
+	return ag_timestamp_of(column->type,
+						   column->type == AG_TYPE_DATE
+							   ? ((const int32_t *) column->values)[row]
+							   : ((const int64_t *) column->values)[row],
+						   timestamp_us);
+}
+
+static double
+seconds_between(int64_t later_us, int64_t earlier_us)
+{
+	return ag_number_of_int64(later_us, earlier_us) * 1e-6;
+}
+
+/* The times of a text's levels; NULL where it isn't text. */
+static const double *
+times_of_levels(const AgPipeline *pipeline, int input)
+{
+	for (int f = 0; f < pipeline->n_features; f++)
+		if (pipeline->features[f].input == input &&
+			pipeline->features[f].kind == AG_FEATURE_NUMBER && pipeline->level_values != NULL)
+			return pipeline->level_values[f];
+	return NULL;
+}
+
+/* The table's column of an input. */
+static const AgTableColumn *
+column_of_input(const AgTable *table, int input)
+{
+	int i = -1;
+
+	for (int c = 0; c < table->n_columns; c++)
+		if (ag_role_is_feature(table->columns[c].role) && ++i == input)
+			return &table->columns[c];
+	return NULL;
+}
+
+/* SINCE of some rows; rows NULL: of all. */
+static void
+since_of_rows(const AgPipeline *pipeline, const AgTable *table, const AgFeature *feature,
+			  const uint32_t *rows, int64_t n, double *values)
+{
+	const AgTableColumn *later = column_of_input(table, feature->input);
+	const AgTableColumn *earlier = column_of_input(table, feature->other);
+	const double *later_times = times_of_levels(pipeline, feature->input);
+	const double *earlier_times = times_of_levels(pipeline, feature->other);
+
+	for (int64_t i = 0; i < n; i++)
+	{
+		int64_t row = rows != NULL ? rows[i] : i;
+		int64_t to, from;
+
+		values[i] = (double) NAN;
+		if (!ag_column_is_null(later, row) && !ag_column_is_null(earlier, row) &&
+			time_of_cell(later, later_times, row, &to) &&
+			time_of_cell(earlier, earlier_times, row, &from))
+			values[i] = seconds_between(to, from);
+	}
+}
+
+/* The value of a feature of a text's level. */
+static inline double
+value_of_level(const AgPipeline *pipeline, int f, uint32_t code)
+{
+	if (ag_text_is_wide(pipeline->features[f].kind))
+		return ((const double *) pipeline->level_values[f])[code];
+	return (double) ((const float *) pipeline->level_values[f])[code];
+}
+
+/* A feature that is read off texts, for every row. */
+static void
+texts_of_column(const AgPipeline *pipeline, int f, const AgTableColumn *column, int64_t n_rows,
+				double *out)
+{
+	const uint32_t *codes = column->values;
+
+	for (int64_t row = 0; row < n_rows; row++)
+		out[row] = codes[row] == AG_NO_CODE ? (double) NAN
+											: value_of_level(pipeline, f, codes[row]);
+}
+
 static AgStatus
 bin_feature(Binning *binning, int f, const AgTableColumn *column, double *scratch)
 {
 	const AgFeature *feature = &binning->pipeline->features[f];
 	AgBinSource source = {NULL, NULL, 0};
 
+	int64_t n_rows = binning->table->n_rows;
+
 	if (feature->kind == AG_FEATURE_CATEGORY)
 	{
 		source.codes = column->values;
 		source.n_levels = feature->n_levels;
+		return ag_bins_set_feature(&binning->ctx, binning->bins, f, &source, binning->params);
 	}
+	if (feature->kind == AG_FEATURE_SINCE)
+		since_of_rows(binning->pipeline, binning->table, feature, NULL, n_rows, scratch);
+	else if (column->type == AG_TYPE_TEXT)
+		texts_of_column(binning->pipeline, f, column, n_rows, scratch);
 	else
+		numbers_of_column(feature, column, n_rows, scratch);
+	source.values = scratch;
+	if (ag_feature_is_category(feature))
 	{
-		numbers_of_column(feature, column, binning->table->n_rows, scratch);
-		source.values = scratch;
+		uint32_t *codes = (uint32_t *) scratch; /* in place: a code is half as long */
+
+		for (int64_t row = 0; row < n_rows; row++)
+		{
+			double value = scratch[row];
+
+			codes[row] = value >= 0.0  ? (uint32_t) value
+						 : value < 0.0 ? feature->n_levels
+									   : UINT32_MAX;
+		}
+		source.values = NULL;
+		source.codes = codes;
+		source.n_levels = feature->n_levels;
 	}
 	return ag_bins_set_feature(&binning->ctx, binning->bins, f, &source, binning->params);
 }
@@ -214,7 +281,7 @@ bin_inputs(void *arg, int64_t begin, int64_t end, int thread)
 		double *scratch = NULL;
 		bool ok = !ag_cancelled(&binning->ctx) && !atomic_load(&binning->failed);
 
-		if (ok && pipeline->inputs[i].is_used && column->type != AG_TYPE_TEXT)
+		if (ok && pipeline->inputs[i].is_used)
 			ok = ag_get(&binning->ctx, (size_t) binning->table->n_rows, sizeof(double), &scratch) ==
 				 AG_OK;
 		for (int f = 0; ok && f < pipeline->n_features; f++)
@@ -223,8 +290,6 @@ bin_inputs(void *arg, int64_t begin, int64_t end, int thread)
 		ag_mem_free(binning->ctx.mem, scratch);
 		if (!ok)
 			atomic_store(&binning->failed, true);
-		else if (binning->drop)
-			ag_table_drop_column(binning->table, binning->column_of[i]);
 	}
 }
 
@@ -271,6 +336,9 @@ ag_pipeline_bin(const AgContext *ctx, const AgPipeline *pipeline, AgTable *table
 	binning.drop = drop;
 	ag_pool_run(ctx->pool, pipeline->n_inputs, 1, bin_inputs, &binning);
 	AG_GO(ag_check_cancel(ctx));
+	/* not as each is done: another may be counted from it */
+	for (int i = 0; drop && i < pipeline->n_inputs; i++)
+		ag_table_drop_column(table, column_of[i]);
 	if (atomic_load(&binning.failed))
 		AG_GO(ag_mem_error(ctx->mem, (size_t) table->n_rows * 2 * sizeof(double), ctx->error));
 
@@ -333,11 +401,34 @@ code_of_value(const AgDictionary *levels, const AgValue *value)
 	return code == AG_NO_CODE ? AG_UNSEEN : (double) code;
 }
 
+static bool
+time_of_value(const AgInput *input, const AgValue *value, int64_t *timestamp_us)
+{
+	if (value->is_null)
+		return false;
+	if (input->text != NULL)
+		return ag_text_timestamp(input->text, value->v.s.text, value->v.s.n_bytes, timestamp_us);
+	return ag_timestamp_of(input->type,
+						   input->type == AG_TYPE_DATE ? value->v.i32 : value->v.i64, timestamp_us);
+}
+
+static double
+since_of_values(const AgPipeline *pipeline, const AgFeature *feature, const AgValue *values)
+{
+	int64_t later, earlier;
+
+	if (!time_of_value(&pipeline->inputs[feature->input], &values[feature->input], &later) ||
+		!time_of_value(&pipeline->inputs[feature->other], &values[feature->other], &earlier))
+		return (double) NAN;
+	return seconds_between(later, earlier);
+}
+
 void
 ag_pipeline_encode(const AgPipeline *pipeline, const AgValue *values, double *features)
 {
 	AgDateParts parts = {false, {0, 0, 0, 0}, 0};
-	int parts_of = -1; /* the input that parts holds: an input's features follow each other */
+	AgTextFacts facts;
+	int parts_of = -1; /* the input that parts or facts hold: an input's features follow each other */
 
 	for (int f = 0; f < pipeline->n_features; f++)
 	{
@@ -347,10 +438,19 @@ ag_pipeline_encode(const AgPipeline *pipeline, const AgValue *values, double *fe
 
 		if (value->is_null)
 			features[f] = (double) NAN;
-		else if (feature->kind == AG_FEATURE_NUMBER)
+		else if (feature->kind == AG_FEATURE_NUMBER && input->text == NULL)
 			features[f] = number_of_value(feature, input->type, value);
 		else if (feature->kind == AG_FEATURE_CATEGORY)
 			features[f] = code_of_value(input->levels, value);
+		else if (feature->kind == AG_FEATURE_SINCE)
+			features[f] = since_of_values(pipeline, feature, values);
+		else if (input->text != NULL)
+		{
+			if (parts_of != feature->input)
+				ag_text_facts(input->text, value->v.s.text, value->v.s.n_bytes, &facts);
+			parts_of = feature->input;
+			features[f] = ag_text_value(feature, input->text, &facts);
+		}
 		else
 		{
 			if (parts_of != feature->input)
@@ -396,8 +496,9 @@ value_of_cell(const AgTableColumn *column, int64_t row, AgValue *value)
 }
 
 static double
-feature_of_cell(const AgFeature *feature, const AgTableColumn *column, int64_t row)
+feature_of_cell(const AgPipeline *pipeline, int f, const AgTableColumn *column, int64_t row)
 {
+	const AgFeature *feature = &pipeline->features[f];
 	AgValue value;
 	AgDateParts parts;
 
@@ -409,6 +510,8 @@ feature_of_cell(const AgFeature *feature, const AgTableColumn *column, int64_t r
 
 		return code < feature->n_levels ? (double) code : AG_UNSEEN;
 	}
+	if (column->type == AG_TYPE_TEXT)
+		return value_of_level(pipeline, f, ((const uint32_t *) column->values)[row]);
 	value_of_cell(column, row, &value);
 	if (feature->kind == AG_FEATURE_NUMBER)
 		return number_of_value(feature, column->type, &value);
@@ -422,11 +525,13 @@ ag_pipeline_feature(const AgPipeline *pipeline, const AgTable *table, int f, con
 					int64_t n, double *values)
 {
 	const AgFeature *feature = &pipeline->features[f];
-	int input = -1, c;
+	const AgTableColumn *column = column_of_input(table, feature->input);
 
-	for (c = 0; c < table->n_columns; c++)
-		if (ag_role_is_feature(table->columns[c].role) && ++input == feature->input)
-			break;
+	if (feature->kind == AG_FEATURE_SINCE)
+	{
+		since_of_rows(pipeline, table, feature, rows, n, values);
+		return;
+	}
 	for (int64_t i = 0; i < n; i++)
-		values[i] = feature_of_cell(feature, &table->columns[c], rows[i]);
+		values[i] = feature_of_cell(pipeline, f, column, rows[i]);
 }

@@ -2,8 +2,9 @@
  * pipeline.h - from a table's columns to model features, at fit and ever after.
  *
  * A pipeline says for each input column what it became: nothing (dropped, with the
- * reason), one numeric feature, one category, or a date's parts. It is fitted once
- * on the table, stored as an image (format.h) and replayed row by row at prediction.
+ * reason), one numeric feature, one category, a date's parts, or what can be read off
+ * a text. It is fitted once on the table, stored as an image (format.h) and replayed
+ * row by row at prediction. Nothing in it depends on labels.
  *
  * A feature's value is one double: a number (NaN = missing), or a category's code as
  * a double (0..n_levels-1; NaN = missing, AG_UNSEEN = a level training never saw).
@@ -17,6 +18,7 @@
 #include "engine/base/bytes.h"
 #include "engine/base/context.h"
 #include "engine/data/bins.h"
+#include "engine/data/features.h"
 #include "engine/data/label.h"
 #include "engine/data/profile.h"
 #include "engine/data/schema.h"
@@ -36,8 +38,27 @@ typedef enum AgFeatureKind
 	AG_FEATURE_DAY_OF_WEEK = 6, /* 0 = Sunday, as PostgreSQL's dow */
 	AG_FEATURE_HOUR = 7,
 	AG_FEATURE_MINUTE = 8,
-	AG_FEATURE_SECOND = 9
+	AG_FEATURE_SECOND = 9,
+	/* place on the circle of a day and of a week, so that its ends meet */
+	AG_FEATURE_HOUR_SIN = 10,
+	AG_FEATURE_HOUR_COS = 11,
+	AG_FEATURE_WEEKDAY_SIN = 12,
+	AG_FEATURE_WEEKDAY_COS = 13,
+	AG_FEATURE_SINCE = 14, /* seconds since another date or timestamp of the row, `other` */
+	/* of a text; a text that is written as a date has the kinds above as well */
+	AG_FEATURE_TEXT_CHARS = 15,
+	AG_FEATURE_TEXT_WORDS = 16,
+	AG_FEATURE_TEXT_UPPER = 17, /* share of its characters, as the next three */
+	AG_FEATURE_TEXT_LOWER = 18,
+	AG_FEATURE_TEXT_DIGITS = 19,
+	AG_FEATURE_TEXT_SPECIAL = 20,
+	AG_FEATURE_TEXT_SYMBOL = 21, /* how often ag_text_symbols[part] is in it */
+	AG_FEATURE_TEXT_NUMBER = 22, /* the part-th number in it, from 0 on */
+	AG_FEATURE_TEXT_UNIT = 23,   /* category: what stands behind the first number */
+	AG_FEATURE_TEXT_PLACE = 24   /* coordinate `part` of its place among the texts */
 } AgFeatureKind;
+
+#define AG_FEATURE_LAST AG_FEATURE_TEXT_PLACE
 
 typedef struct AgFeature
 {
@@ -45,8 +66,16 @@ typedef struct AgFeature
 	int input;         /* index into inputs */
 	char *name;        /* the column's name, or "column (hour)" for parts: for messages; unique */
 	int64_t origin;    /* INT64 and TIMESTAMP numbers; 0 for all others */
-	uint32_t n_levels; /* category */
+	uint32_t n_levels; /* category; 0 for all others */
+	int other;         /* SINCE: the input that is subtracted; 0 for all others */
+	int part;          /* which of several features of its kind; 0 for all others */
 } AgFeature;
+
+static inline bool
+ag_feature_is_category(const AgFeature *feature)
+{
+	return feature->kind == AG_FEATURE_CATEGORY || feature->kind == AG_FEATURE_TEXT_UNIT;
+}
 
 /* An input column, kept or dropped. */
 typedef struct AgInput
@@ -61,6 +90,7 @@ typedef struct AgInput
 	AgDictionary
 		*levels; /* category: texts by code, at most the 100,000 commonest; NULL otherwise */
 	uint32_t n_distinct; /* TEXT */
+	struct AgTextPlan *text; /* what is read off its texts; NULL: nothing (private) */
 } AgInput;
 
 typedef struct AgPipeline
@@ -81,6 +111,11 @@ typedef struct AgPipeline
 	char *time_zone;   /* zone in which timestamptz columns were read, "" if there is none */
 	bool raw_text;     /* texts are raw bytes of an SQL_ASCII database */
 	AgProfile profile;
+	/*
+	 * Of a pipeline that was fitted: features of the table's texts, [n_features][levels of the column], double for numbers and dates,
+	 * else float; NULL for features of other columns.
+	 */
+	void **level_values;
 	AgArena arena; /* owns all of it, but for the profile of a pipeline that was read */
 } AgPipeline;
 
@@ -95,11 +130,13 @@ ag_pipeline_outputs(const AgPipeline *pipeline)
  * Fits the pipeline on a finished table: its inputs are the columns of role FEATURE, in order (columns that the
  * options ignore never reach the table). Drops (each with a NOTICE at NORMAL level, one line a reason): all-missing
  * and constant columns (one value and no NULL; one value plus NULL is a two-level feature), text with more than
- * 99 % distinct values of its non-NULL rows and over 20 rows, exact duplicates of an earlier column; date parts that
- * are constant. AG_ERR_DATA "there is no usable feature" when nothing is left.
+ * 99 % distinct values of its non-NULL rows and over 20 rows that is neither words nor numbers nor dates, exact
+ * duplicates of an earlier column; date parts and features of texts that are constant. AG_ERR_DATA "there is no usable
+ * feature" when nothing is left. params NULL: the defaults.
  */
 AgStatus ag_pipeline_fit(const AgContext *ctx, const AgTable *table, const AgLabel *label,
-						 const char *time_zone, bool raw_text, AgPipeline **pipeline);
+						 const char *time_zone, bool raw_text, const AgFeatureParams *params,
+						 AgPipeline **pipeline);
 void ag_pipeline_free(AgPipeline *pipeline); /* NULL allowed */
 
 /* Bins every feature of the table (in row order). Columns are given back as they are done when drop is set. */
@@ -118,6 +155,15 @@ void ag_pipeline_encode(const AgPipeline *pipeline, const AgValue *values, doubl
  */
 void ag_pipeline_feature(const AgPipeline *pipeline, const AgTable *table, int f,
 						 const uint32_t *rows, int64_t n, double *values);
+
+/* What an input of type TEXT holds: "text", "date", "number" or "category". */
+const char *ag_pipeline_text_kind(const AgInput *input);
+/*
+ * comma and what a feature is: "year", "category of 12 levels"; for those that come by the dozen "64 places" at the first of them and
+ * nothing at the others. As snprintf: bytes wanted.
+ */
+size_t ag_feature_became(const AgPipeline *pipeline, int f, const char *comma, char *text,
+						 size_t size);
 
 /*
  * The pipeline as an image of kind AG_IMAGE_PIPELINE, and back (everything is checked; AG_ERR_CORRUPT). The image must outlive

@@ -10,7 +10,10 @@
 #include "engine/data/pipeline_private.h"
 
 #define FIRST_PART AG_FEATURE_YEAR
-#define LAST_PART AG_FEATURE_SECOND
+#define LAST_PART AG_FEATURE_WEEKDAY_COS
+#define MOST_DIMS 256       /* coordinates of texts' places, all columns together */
+#define MEMORY_SHARE 8      /* one part in so many is for texts' features */
+#define MOST_DATES 6 /* columns whose differences become features */
 #define LISTED_NAMES 10
 /* Integers up to here are doubles already, and need no other origin. */
 #define EXACT_MAX (INT64_C(1) << 53)
@@ -27,12 +30,28 @@ typedef struct Profile
 	AgHash128 content; /* equal for columns with equal values */
 } Profile;
 
-typedef struct Profiling
+/* Why columns are dropped; each is one line of the story. */
+typedef enum Reason
+{
+	KEEP,
+	ALL_MISSING,
+	CONSTANT,
+	IDENTIFIER,
+	DUPLICATE,
+	N_REASONS
+} Reason;
+
+typedef struct Fitting
 {
 	const AgContext *ctx;
 	const AgTable *table;
-	Profile *profiles;
-} Profiling;
+	AgPipeline *pipeline;
+	const AgFeatureParams *params;
+	Profile *profiles;       /* [n_inputs], as the next two */
+	AgTextFinding *findings; /* of columns of text */
+	Reason *reasons;
+	uint32_t n_dims;
+} Fitting;
 
 /* A value's number for statistics and content: whole numbers as themselves. False: missing. */
 static bool
@@ -172,7 +191,7 @@ profile_column(const AgTableColumn *column, int64_t n_rows, Profile *profile)
 static void
 profile_columns(void *arg, int64_t begin, int64_t end, int thread)
 {
-	const Profiling *profiling = arg;
+	const Fitting *profiling = arg;
 
 	(void) thread;
 	for (int64_t i = begin; i < end; i++)
@@ -185,30 +204,34 @@ profile_columns(void *arg, int64_t begin, int64_t end, int thread)
 	}
 }
 
-/* Why columns are dropped; each is one line of the story. */
-typedef enum Reason
+/* Is every value of a column of text another one, or nearly so? */
+static bool
+is_identifier_like(const AgTable *table, const Profile *profile)
 {
-	KEEP,
-	ALL_MISSING,
-	CONSTANT,
-	IDENTIFIER,
-	DUPLICATE,
-	N_REASONS
-} Reason;
-
-static Reason
-judge(const AgTable *table, const Profile *profiles, int i, int *twin)
-{
-	const Profile *profile = &profiles[i];
 	const AgTableColumn *column = &table->columns[profile->column];
 	int64_t n_values = table->n_rows - profile->n_missing;
 
-	if (n_values == 0)
+	return column->type == AG_TYPE_TEXT && n_values > 20 &&
+		   (double) column->dictionary.n_levels > 0.99 * (double) n_values;
+}
+
+static bool
+is_readable(const AgTextFinding *finding)
+{
+	return finding->is_text || finding->n_numbers > 0 || finding->date != AG_TEXT_NO_DATE;
+}
+
+static Reason
+judge(const AgTable *table, const Profile *profiles, const AgTextFinding *findings, int i,
+	  int *twin)
+{
+	const Profile *profile = &profiles[i];
+
+	if (table->n_rows == profile->n_missing)
 		return ALL_MISSING;
 	if (!profile->varies && profile->n_missing == 0)
 		return CONSTANT;
-	if (column->type == AG_TYPE_TEXT && n_values > 20 &&
-		(double) column->dictionary.n_levels > 0.99 * (double) n_values)
+	if (is_identifier_like(table, profile) && !is_readable(&findings[i]))
 		return IDENTIFIER;
 	for (int j = 0; j < i; j++)
 		if (profiles[j].content.lo == profile->content.lo &&
@@ -270,34 +293,40 @@ log_drops(const AgContext *ctx, const AgPipeline *pipeline, const Reason *reason
 	}
 }
 
+/* One line for what is read off texts, and a detailed one for each such column. */
+static void
+log_texts(const AgContext *ctx, const AgPipeline *pipeline)
+{
+	int n_texts = 0, n_dates = 0, n_numbers = 0;
+
+	for (int i = 0; i < pipeline->n_inputs; i++)
+	{
+		const AgTextPlan *plan = pipeline->inputs[i].text;
+
+		if (plan == NULL || !pipeline->inputs[i].is_used)
+			continue;
+		n_dates += plan->date != AG_TEXT_NO_DATE;
+		n_texts += plan->has_stats || plan->vocabulary != NULL;
+		n_numbers += plan->has_numbers;
+		if (plan->vocabulary != NULL)
+			ag_log(ctx, AG_LOG_RESOURCES, "text of \"%s\": %u n-grams known, %u coordinates",
+				   pipeline->inputs[i].name, plan->vocabulary->n_terms, plan->vocabulary->n_dims);
+		else
+			ag_log(ctx, AG_LOG_RESOURCES, "text of \"%s\": %s", pipeline->inputs[i].name,
+				   plan->date != AG_TEXT_NO_DATE ? "dates"
+				   : plan->has_numbers           ? "numbers"
+												 : "statistics");
+	}
+	if (n_texts + n_dates + n_numbers > 0)
+		ag_log(ctx, AG_LOG_NORMAL,
+			   "Columns of text: words are read in %d, numbers in %d, dates in %d", n_texts,
+			   n_numbers, n_dates);
+}
+
 static char *
 keep(AgPipeline *pipeline, const char *text)
 {
 	return ag_arena_strndup(&pipeline->arena, text, strlen(text));
-}
-
-/* The name of a part that no column has. NULL: no memory. */
-static char *
-part_name(AgPipeline *pipeline, const char *column, AgFeatureKind kind)
-{
-	size_t size = strlen(column) + 64;
-	char *name = ag_arena_alloc(&pipeline->arena, size, 1);
-
-	if (name == NULL)
-		return NULL;
-	for (int attempt = 1;; attempt++)
-	{
-		bool is_taken = false;
-
-		if (attempt == 1)
-			snprintf(name, size, "%s (%s)", column, ag_feature_kind_name(kind));
-		else
-			snprintf(name, size, "%s (%s %d)", column, ag_feature_kind_name(kind), attempt);
-		for (int i = 0; i < pipeline->n_inputs && !is_taken; i++)
-			is_taken = strcmp(pipeline->inputs[i].name, name) == 0;
-		if (!is_taken)
-			return name;
-	}
 }
 
 /* False: no memory. */
@@ -316,26 +345,26 @@ add_feature(AgPipeline *pipeline, int i, AgFeatureKind kind, const Profile *prof
 		feature->origin = profile->least;
 	if (kind == AG_FEATURE_CATEGORY)
 		feature->n_levels = input->levels->n_levels;
-	feature->name =
-		kind <= AG_FEATURE_CATEGORY ? input->name : part_name(pipeline, input->name, kind);
 	pipeline->n_features++;
-	return feature->name != NULL;
+	feature->name = input->name;
+	return kind <= AG_FEATURE_CATEGORY || ag_feature_name(pipeline, feature);
 }
 
 static bool
-add_features(AgPipeline *pipeline, int i, const AgTableColumn *column, const Profile *profile)
+add_category(AgPipeline *pipeline, int i, const AgTableColumn *column, const Profile *profile)
 {
 	AgInput *input = &pipeline->inputs[i];
 
-	input->is_used = true;
-	if (column->type == AG_TYPE_TEXT)
-	{
-		input->levels = ag_arena_alloc(&pipeline->arena, 1, sizeof(AgDictionary));
-		return input->levels != NULL &&
-			   ag_dictionary_copy(&column->dictionary, AG_PIPELINE_MAX_LEVELS, input->levels,
-								  pipeline->mem) &&
-			   add_feature(pipeline, i, AG_FEATURE_CATEGORY, profile);
-	}
+	input->levels = ag_arena_alloc(&pipeline->arena, 1, sizeof(AgDictionary));
+	return input->levels != NULL &&
+		   ag_dictionary_copy(&column->dictionary, AG_PIPELINE_MAX_LEVELS, input->levels,
+							  pipeline->mem) &&
+		   add_feature(pipeline, i, AG_FEATURE_CATEGORY, profile);
+}
+
+static bool
+add_numbers(AgPipeline *pipeline, int i, const AgTableColumn *column, const Profile *profile)
+{
 	if (!add_feature(pipeline, i, AG_FEATURE_NUMBER, profile))
 		return false;
 	if (is_date(column->type))
@@ -344,6 +373,34 @@ add_features(AgPipeline *pipeline, int i, const AgTableColumn *column, const Pro
 				!add_feature(pipeline, i, (AgFeatureKind) kind, profile))
 				return false;
 	return true;
+}
+
+/* Of a column that is kept. A text of which nothing varies falls back to a category, or to none. */
+static AgStatus
+add_features(const Fitting *fitting, int i)
+{
+	AgPipeline *pipeline = fitting->pipeline;
+	const Profile *profile = &fitting->profiles[i];
+	const AgTableColumn *column = &fitting->table->columns[profile->column];
+	const AgTextFinding *finding = &fitting->findings[i];
+	int n_before = pipeline->n_features;
+	bool ok = true;
+
+	if (column->type != AG_TYPE_TEXT)
+		ok = add_numbers(pipeline, i, column, profile);
+	else
+	{
+		if (finding->has_category)
+			ok = add_category(pipeline, i, column, profile);
+		if (ok && is_readable(finding))
+			AG_TRY(ag_text_learn(fitting->ctx, pipeline, i, fitting->table, column, finding,
+								 fitting->n_dims, fitting->params));
+		if (ok && pipeline->n_features == n_before &&
+			!is_identifier_like(fitting->table, profile))
+			ok = add_category(pipeline, i, column, profile);
+	}
+	pipeline->inputs[i].is_used = pipeline->n_features > n_before;
+	return ok ? AG_OK : ag_mem_error(fitting->ctx->mem, (size_t) 1 << 20, fitting->ctx->error);
 }
 
 /* Names, statistics and the label's side. False: no memory. */
@@ -416,24 +473,122 @@ set_reason(AgPipeline *pipeline, int i, Reason reason, int twin)
 	return input->dropped_why != NULL;
 }
 
-/* Fills a pipeline whose inputs have room. False: no memory. */
-static bool
-decide(AgPipeline *pipeline, const AgTable *table, const Profile *profiles, Reason *reasons)
+/* Fills a pipeline whose inputs have room. */
+static AgStatus
+decide(Fitting *fitting)
 {
+	AgPipeline *pipeline = fitting->pipeline;
+	Reason *reasons = fitting->reasons;
+
 	for (int i = 0; i < pipeline->n_inputs; i++)
 	{
 		int twin = -1;
 
-		reasons[i] = judge(table, profiles, i, &twin);
+		reasons[i] = judge(fitting->table, fitting->profiles, fitting->findings, i, &twin);
 		/* A repetition of a column that was itself dropped shares that one's reason. */
 		if (reasons[i] == DUPLICATE && reasons[twin] != KEEP && reasons[twin] != DUPLICATE)
 			reasons[i] = reasons[twin];
-		if (reasons[i] == KEEP
-				? !add_features(pipeline, i, &table->columns[profiles[i].column], &profiles[i])
-				: !set_reason(pipeline, i, reasons[i], twin))
-			return false;
+		if (reasons[i] == KEEP)
+			AG_TRY(add_features(fitting, i));
+		if (reasons[i] == KEEP && !pipeline->inputs[i].is_used)
+			reasons[i] = IDENTIFIER;
+		if (reasons[i] != KEEP && !set_reason(pipeline, i, reasons[i], twin))
+			return ag_mem_error(fitting->ctx->mem, AG_NAME_MAX, fitting->ctx->error);
 	}
-	return true;
+	return AG_OK;
+}
+
+/* Coordinates of a text's place: fewer where many columns are text, or so many texts that memory is short. */
+static uint32_t
+dims_for(const Fitting *fitting)
+{
+	int64_t n_texts = 0, n_levels = 0, dims = AG_VOCABULARY_MAX_DIMS;
+	int64_t limit = fitting->ctx->mem->limit_bytes;
+
+	for (int i = 0; i < fitting->pipeline->n_inputs; i++)
+		if (fitting->findings[i].is_text)
+		{
+			n_texts++;
+			n_levels += fitting->table->columns[fitting->profiles[i].column].dictionary.n_levels;
+		}
+	if (n_texts == 0)
+		return 0;
+	if (n_texts * dims > MOST_DIMS)
+		dims = n_texts < MOST_DIMS ? MOST_DIMS / n_texts : 1;
+	if (limit < INT64_MAX && n_levels > 0 && dims > limit / MEMORY_SHARE / 4 / n_levels)
+		dims = limit / MEMORY_SHARE / 4 / n_levels;
+	return (uint32_t) dims;
+}
+
+/* What there is in columns of text. */
+static AgStatus
+look_at_texts(Fitting *fitting)
+{
+	for (int i = 0; i < fitting->pipeline->n_inputs; i++)
+	{
+		const Profile *profile = &fitting->profiles[i];
+		const AgTableColumn *column = &fitting->table->columns[profile->column];
+
+		if (column->type == AG_TYPE_TEXT && profile->varies)
+			AG_TRY(ag_text_look(fitting->ctx, fitting->table, column,
+								is_identifier_like(fitting->table, profile), fitting->params,
+								&fitting->findings[i]));
+		else if (column->type == AG_TYPE_TEXT)
+			fitting->findings[i].has_category = true;
+	}
+	fitting->n_dims = dims_for(fitting);
+	return AG_OK;
+}
+
+/* The time between two dates of a row, for each pair of the first few columns that hold some. */
+static AgStatus
+add_differences(Fitting *fitting)
+{
+	AgPipeline *pipeline = fitting->pipeline;
+	int dates[MOST_DATES], n = 0;
+
+	for (int i = 0; i < pipeline->n_inputs && n < MOST_DATES; i++)
+	{
+		const AgInput *input = &pipeline->inputs[i];
+
+		if (input->is_used && (is_date(input->type) ||
+							   (input->text != NULL && input->text->date != AG_TEXT_NO_DATE)))
+			dates[n++] = i;
+	}
+	for (int a = 1; a < n; a++)
+		for (int b = 0; b < a; b++)
+		{
+			AgFeature *feature = &pipeline->features[pipeline->n_features];
+
+			memset(feature, 0, sizeof *feature);
+			feature->kind = AG_FEATURE_SINCE;
+			feature->input = dates[a];
+			feature->other = dates[b];
+			if (!ag_feature_name(pipeline, feature))
+				return ag_mem_error(fitting->ctx->mem, AG_NAME_MAX, fitting->ctx->error);
+			pipeline->n_features++;
+		}
+	return AG_OK;
+}
+
+/* Room for every feature that there might be. */
+static AgStatus
+make_room(Fitting *fitting)
+{
+	AgPipeline *p = fitting->pipeline;
+	size_t n = MOST_DATES * MOST_DATES;
+
+	for (int i = 0; i < p->n_inputs; i++)
+	{
+		AgType type = fitting->table->columns[fitting->profiles[i].column].type;
+
+		n += type == AG_TYPE_TEXT ? AG_TEXT_MOST_FEATURES : is_date(type) ? LAST_PART + 1 : 1;
+	}
+	p->features = ag_arena_alloc(&p->arena, n, sizeof(AgFeature));
+	p->level_values = ag_arena_alloc(&p->arena, n, sizeof(void *));
+	if (p->features == NULL || p->level_values == NULL)
+		return ag_mem_error(fitting->ctx->mem, n * sizeof(AgFeature), fitting->ctx->error);
+	return AG_OK;
 }
 
 static AgStatus
@@ -463,42 +618,50 @@ no_usable_feature(const AgContext *ctx, const AgPipeline *pipeline)
 
 AgStatus
 ag_pipeline_fit(const AgContext *ctx, const AgTable *table, const AgLabel *label,
-				const char *time_zone, bool raw_text, AgPipeline **pipeline)
+				const char *time_zone, bool raw_text, const AgFeatureParams *params,
+				AgPipeline **pipeline)
 {
 	AgStatus status;
 	AgPipeline *p = ag_pipeline_new(ctx->mem);
-	Profiling profiling = {ctx, table, NULL};
-	Reason *reasons = NULL;
+	AgFeatureParams normal;
+	Fitting fitting = {.ctx = ctx, .table = table, .pipeline = p};
 	int n = 0;
 
 	*pipeline = NULL;
+	ag_feature_params_default(&normal);
+	fitting.params = params != NULL ? params : &normal;
 	if (p == NULL)
 		return ag_mem_error(ctx->mem, sizeof(AgPipeline), ctx->error);
-	AG_GO(ag_get_zeroed(ctx, (size_t) table->n_columns, sizeof(Profile), &profiling.profiles));
-	AG_GO(ag_get_zeroed(ctx, (size_t) table->n_columns, sizeof(Reason), &reasons));
+	AG_GO(ag_get_zeroed(ctx, (size_t) table->n_columns, sizeof(Profile), &fitting.profiles));
+	AG_GO(ag_get_zeroed(ctx, (size_t) table->n_columns, sizeof(Reason), &fitting.reasons));
+	AG_GO(ag_get_zeroed(ctx, (size_t) table->n_columns, sizeof(AgTextFinding), &fitting.findings));
 	for (int c = 0; c < table->n_columns; c++)
 		if (ag_role_is_feature(table->columns[c].role))
-			profiling.profiles[n++].column = c;
+			fitting.profiles[n++].column = c;
 	p->inputs = ag_arena_alloc(&p->arena, (size_t) n, sizeof(AgInput));
-	p->features = ag_arena_alloc(&p->arena, (size_t) n, (LAST_PART + 1) * sizeof(AgFeature));
-	if (p->inputs == NULL || p->features == NULL)
-		AG_GO(ag_mem_error(ctx->mem, (size_t) n * LAST_PART * sizeof(AgFeature), ctx->error));
+	if (p->inputs == NULL)
+		AG_GO(ag_mem_error(ctx->mem, (size_t) n * sizeof(AgInput), ctx->error));
 	p->n_inputs = n;
 	p->raw_text = raw_text;
-	ag_pool_run(ctx->pool, n, 1, profile_columns, &profiling);
+	AG_GO(make_room(&fitting));
+	ag_pool_run(ctx->pool, n, 1, profile_columns, &fitting);
 	AG_GO(ag_check_cancel(ctx));
-	if (!fill_pipeline(p, table, label, time_zone, profiling.profiles) ||
-		!decide(p, table, profiling.profiles, reasons))
+	if (!fill_pipeline(p, table, label, time_zone, fitting.profiles))
 		AG_GO(ag_mem_error(ctx->mem, (size_t) 1 << 20, ctx->error));
+	AG_GO(look_at_texts(&fitting));
+	AG_GO(decide(&fitting));
+	AG_GO(add_differences(&fitting));
 	if (p->n_features == 0)
 		AG_GO(no_usable_feature(ctx, p));
 	AG_GO(ag_profile_fit(ctx, p, table));
-	log_drops(ctx, p, reasons);
+	log_drops(ctx, p, fitting.reasons);
+	log_texts(ctx, p);
 	*pipeline = p;
 
 done:
-	ag_mem_free(ctx->mem, profiling.profiles);
-	ag_mem_free(ctx->mem, reasons);
+	ag_mem_free(ctx->mem, fitting.profiles);
+	ag_mem_free(ctx->mem, fitting.reasons);
+	ag_mem_free(ctx->mem, fitting.findings);
 	if (status != AG_OK)
 		ag_pipeline_free(p);
 	return status;

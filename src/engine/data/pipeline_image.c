@@ -1,13 +1,14 @@
 /*
  * pipeline_image.c - a pipeline as bytes and back.
  *
- * Section 1 is bytes; numbers as bytes.h writes them, texts with their length:
+ * Section 5 is bytes; numbers as bytes.h writes them, texts with their length:
  *
  *   u32 problem, u32 label type, text label, text time zone, u8 raw texts
  *   u32 classes, each: text name, f64 number, i64 rows
  *   u32 inputs, each: text name, text SQL type, u8 type, u8 used, text why dropped (empty: used),
- *       i64 missing, f64 min, f64 max, f64 mean, u32 distinct, u32 levels, each: text, i64 count
- *   u32 features, each: u8 kind, u32 input, text name, i64 origin, u32 levels
+ *       i64 missing, f64 min, f64 max, f64 mean, u32 distinct, u32 levels, each: text, i64 count,
+ *       u8 has a plan for its texts, and that (text_plan.c)
+ *   u32 features, each: u8 kind, u32 input, text name, i64 origin, u32 levels, u32 other, u32 part
  *
  * The others are the profile's.
  *
@@ -19,8 +20,9 @@
 #include "engine/data/format.h"
 #include "engine/data/pipeline_private.h"
 
-#define SECTION_BODY 1
+#define SECTION_BODY 5
 #define MAX_CLASSES 10000
+#define MAX_PART 1024 /* beyond any kind's parts */
 #define MAX_NAME 1024 /* bytes of any name in an image: parts are longer than their column */
 
 static void
@@ -48,6 +50,9 @@ write_inputs(const AgPipeline *pipeline, AgWriter *body)
 			ag_write_text(body, input->levels->texts[level], input->levels->n_bytes[level]);
 			ag_write_i64(body, input->levels->counts[level]);
 		}
+		ag_write_u8(body, input->text != NULL && input->is_used);
+		if (input->text != NULL && input->is_used)
+			ag_text_plan_write(input->text, body);
 	}
 }
 
@@ -82,6 +87,8 @@ ag_pipeline_write(const AgContext *ctx, const AgPipeline *pipeline, AgWriter *wr
 		ag_write_str(&body, feature->name);
 		ag_write_i64(&body, feature->origin);
 		ag_write_u32(&body, feature->n_levels);
+		ag_write_u32(&body, (uint32_t) feature->other);
+		ag_write_u32(&body, (uint32_t) feature->part);
 	}
 	if (body.failed)
 		AG_GO(ag_mem_error(ctx->mem, body.size, ctx->error));
@@ -222,7 +229,7 @@ static AgStatus
 read_input(Reading *reading, AgInput *input)
 {
 	AgReader *reader = &reading->reader;
-	uint8_t type, is_used;
+	uint8_t type, is_used, has_plan;
 	uint32_t n_levels;
 
 	AG_TRY(read_name(reading, MAX_NAME, &input->name, NULL));
@@ -238,13 +245,55 @@ read_input(Reading *reading, AgInput *input)
 	n_levels = ag_read_count(reader, 12);
 	if (reader->failed || !ag_type_valid(type) || is_used > 1 || input->n_missing < 0 ||
 		(input->dropped_why[0] == '\0') != (is_used == 1) ||
-		(type == AG_TYPE_TEXT && is_used == 1 ? n_levels == 0 : n_levels > 0))
+		(n_levels > 0 && (type != AG_TYPE_TEXT || is_used == 0)))
 		return corrupt(reading, "a column's description makes no sense");
 	input->type = (AgType) type;
 	input->is_used = is_used;
 	if (is_used)
 		input->dropped_why = NULL;
-	return n_levels > 0 ? read_levels(reading, input, n_levels) : AG_OK;
+	if (n_levels > 0)
+		AG_TRY(read_levels(reading, input, n_levels));
+	has_plan = ag_read_u8(reader);
+	if (reader->failed || has_plan > 1 || (has_plan == 1 && (type != AG_TYPE_TEXT || !is_used)))
+		return corrupt(reading, "a column's description makes no sense");
+	if (has_plan == 1)
+		AG_TRY(ag_text_plan_read(reading->ctx, reader, &reading->pipeline->arena, &input->text));
+	return AG_OK;
+}
+
+static bool
+has_times(const AgInput *input)
+{
+	return input->type == AG_TYPE_DATE || input->type == AG_TYPE_TIMESTAMP ||
+		   (input->text != NULL && input->text->date != AG_TEXT_NO_DATE);
+}
+
+/* Can a feature of that kind be made of its column, and of the other? */
+static bool
+feature_fits(const AgPipeline *pipeline, const AgFeature *feature)
+{
+	const AgInput *from = &pipeline->inputs[feature->input];
+	uint32_t n_levels = 0;
+
+	if (feature->kind == AG_FEATURE_CATEGORY)
+		n_levels = from->levels != NULL ? from->levels->n_levels : 0;
+	else if (feature->kind == AG_FEATURE_TEXT_UNIT)
+		n_levels = from->text != NULL ? from->text->n_units : 0;
+	if (feature->n_levels != n_levels || (ag_feature_is_category(feature) && n_levels == 0))
+		return false;
+	if (feature->kind == AG_FEATURE_SINCE)
+	{
+		const AgInput *other = &pipeline->inputs[feature->other];
+
+		return other->is_used && has_times(from) && has_times(other);
+	}
+	if (feature->other != 0 || !from->is_used)
+		return false;
+	if (feature->kind == AG_FEATURE_CATEGORY)
+		return feature->part == 0;
+	if (from->text != NULL)
+		return ag_feature_fits_text(feature, from->text);
+	return feature->part == 0 && ag_feature_fits(feature->kind, from->type);
 }
 
 static AgStatus
@@ -254,23 +303,28 @@ read_feature(Reading *reading, AgFeature *feature, bool *is_needed)
 	const AgPipeline *pipeline = reading->pipeline;
 	uint8_t kind = ag_read_u8(reader);
 	uint32_t input = ag_read_u32(reader);
-	const AgInput *from;
-	uint32_t n_levels;
+	uint32_t other, part;
+	AgType type;
 
 	AG_TRY(read_name(reading, MAX_NAME, &feature->name, NULL));
 	feature->origin = ag_read_i64(reader);
 	feature->n_levels = ag_read_u32(reader);
-	if (reader->failed || input >= (uint32_t) pipeline->n_inputs)
+	other = ag_read_u32(reader);
+	part = ag_read_u32(reader);
+	if (reader->failed || input >= (uint32_t) pipeline->n_inputs ||
+		other >= (uint32_t) pipeline->n_inputs)
 		return corrupt(reading, "a feature has no column");
-	from = &pipeline->inputs[input];
-	n_levels = kind == AG_FEATURE_CATEGORY && from->levels != NULL ? from->levels->n_levels : 0;
-	if (kind < AG_FEATURE_NUMBER || kind > AG_FEATURE_SECOND ||
-		!ag_feature_fits((AgFeatureKind) kind, from->type) || !from->is_used ||
-		feature->n_levels != n_levels ||
-		(feature->origin != 0 && from->type != AG_TYPE_INT64 && from->type != AG_TYPE_TIMESTAMP))
-		return corrupt(reading, "a feature doesn't fit its column");
+	if (kind < AG_FEATURE_NUMBER || kind > AG_FEATURE_LAST || part >= MAX_PART)
+		return corrupt(reading, "a feature is of an unknown kind");
 	feature->kind = (AgFeatureKind) kind;
 	feature->input = (int) input;
+	feature->other = (int) other;
+	feature->part = (int) part;
+	type = pipeline->inputs[input].type;
+	if (!feature_fits(pipeline, feature) ||
+		(feature->origin != 0 && (kind != AG_FEATURE_NUMBER ||
+								  (type != AG_TYPE_INT64 && type != AG_TYPE_TIMESTAMP))))
+		return corrupt(reading, "a feature doesn't fit its column");
 	is_needed[input] = true;
 	return AG_OK;
 }
@@ -284,7 +338,7 @@ read_body(Reading *reading)
 	bool *is_needed;
 
 	AG_TRY(read_label(reading));
-	n_inputs = ag_read_count(reader, 56);
+	n_inputs = ag_read_count(reader, 57);
 	if (reader->failed || n_inputs > AG_MAX_COLUMNS)
 		return corrupt(reading, "its list of columns is too long");
 	pipeline->inputs = ag_arena_alloc(&pipeline->arena, n_inputs, sizeof(AgInput));
@@ -294,8 +348,8 @@ read_body(Reading *reading)
 	pipeline->n_inputs = (int) n_inputs;
 	for (uint32_t i = 0; i < n_inputs; i++)
 		AG_TRY(read_input(reading, &pipeline->inputs[i]));
-	n_features = ag_read_count(reader, 21);
-	if (reader->failed || n_features == 0 || n_features > AG_MAX_COLUMNS * AG_FEATURE_SECOND)
+	n_features = ag_read_count(reader, 29);
+	if (reader->failed || n_features == 0 || n_features > AG_MAX_COLUMNS * AG_TEXT_MOST_FEATURES)
 		return corrupt(reading, "its list of features has a wrong length");
 	pipeline->features = ag_arena_alloc(&pipeline->arena, n_features, sizeof(AgFeature));
 	if (pipeline->features == NULL)

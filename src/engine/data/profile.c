@@ -73,6 +73,24 @@ spread_rows(const AgTable *table, int64_t n, uint32_t *rows)
 		rows[i] = (uint32_t) (i * table->n_rows / n);
 }
 
+/* The column itself where it is one; else the first thing that is read off it. */
+int
+ag_profile_feature(const AgPipeline *pipeline, int input)
+{
+	int first = -1;
+
+	for (int f = 0; f < pipeline->n_features; f++)
+	{
+		if (pipeline->features[f].input != input || pipeline->features[f].kind == AG_FEATURE_SINCE)
+			continue;
+		if (pipeline->features[f].kind <= AG_FEATURE_CATEGORY)
+			return f;
+		if (first < 0)
+			first = f;
+	}
+	return first;
+}
+
 static AgStatus
 fill_histograms(const AgContext *ctx, const AgPipeline *pipeline, const AgTable *table,
 				AgHistogram *histograms)
@@ -85,13 +103,15 @@ fill_histograms(const AgContext *ctx, const AgPipeline *pipeline, const AgTable 
 	AG_GO(ag_get(ctx, (size_t) n, sizeof *values, &values));
 	AG_GO(ag_get(ctx, (size_t) n, sizeof *rows, &rows));
 	spread_rows(table, n, rows);
-	for (int f = 0; f < pipeline->n_features; f++)
+	for (int i = 0; i < pipeline->n_inputs; i++)
 	{
-		if (pipeline->features[f].kind != AG_FEATURE_NUMBER)
+		int f = ag_profile_feature(pipeline, i);
+
+		if (f < 0 || pipeline->features[f].kind == AG_FEATURE_CATEGORY)
 			continue;
 		AG_GO(ag_check_cancel(ctx));
 		ag_pipeline_feature(pipeline, table, f, rows, n, values);
-		fill_histogram(&histograms[pipeline->features[f].input], values, n);
+		fill_histogram(&histograms[i], values, n);
 	}
 done:
 	ag_mem_free(ctx->mem, values);
@@ -150,7 +170,7 @@ corrupt(const AgContext *ctx, const char *what)
 static bool
 is_feature_value(const AgFeature *feature, double x)
 {
-	if (feature->kind != AG_FEATURE_CATEGORY || x != x)
+	if (!ag_feature_is_category(feature) || x != x)
 		return true;
 	return x >= AG_UNSEEN && x < feature->n_levels && x == floor(x);
 }

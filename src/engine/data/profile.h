@@ -40,6 +40,9 @@ struct AgPipeline;
  */
 AgStatus ag_profile_fit(const AgContext *ctx, struct AgPipeline *pipeline, const AgTable *table);
 
+/* The feature that stands for an input where distributions are compared; -1: it has none. */
+int ag_profile_feature(const struct AgPipeline *pipeline, int input);
+
 /* The bin of a value: 0..n_cuts, or AG_PROFILE_MISSING. */
 int ag_histogram_bin(const AgHistogram *histogram, double x);
 

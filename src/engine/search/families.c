@@ -160,7 +160,7 @@ source_of(Work *work, AgDenseSource *source)
 	{
 		AG_TRY(ag_get_zeroed(work->ctx, (size_t) n, sizeof *rows->n_levels, &rows->n_levels));
 		for (int f = 0; f < rows->pipeline->n_features; f++)
-			if (rows->pipeline->features[f].kind == AG_FEATURE_CATEGORY)
+			if (ag_feature_is_category(&rows->pipeline->features[f]))
 				rows->n_levels[f] = rows->pipeline->features[f].n_levels;
 	}
 	source->n_rows = rows->table->n_rows;
@@ -340,7 +340,7 @@ codes_get(Work *work, int max_bins, uint32_t **codes)
 
 	for (int f = 0; f < pipeline->n_features; f++)
 	{
-		if (pipeline->features[f].kind != AG_FEATURE_CATEGORY ||
+		if (!ag_feature_is_category(&pipeline->features[f]) ||
 			pipeline->features[f].n_levels <= (uint32_t) max_bins)
 			continue;
 		AG_TRY(ag_get(work->ctx, (size_t) work->rows->table->n_rows, sizeof **codes, &codes[f]));

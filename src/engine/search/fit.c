@@ -168,7 +168,7 @@ prepare_features(AgFit *fit)
 
 	ag_progress(&fit->ctx, "preparing features", -1.0);
 	AG_TRY(ag_pipeline_fit(&fit->ctx, fit->table, fit->label, fit->job->time_zone,
-						   fit->job->raw_text, &fit->pipeline));
+						   fit->job->raw_text, &fit->options->features, &fit->pipeline));
 	for (int i = 0; i < fit->pipeline->n_inputs; i++)
 		n_used += fit->pipeline->inputs[i].is_used;
 	ag_log(&fit->ctx, AG_LOG_NORMAL, "%d of %d columns give %d features (%.2f s)", n_used,

@@ -145,6 +145,13 @@ key_text(AgWriter *out, bool *first, const char *name, const char *text)
 }
 
 static void
+key_flag(AgWriter *out, bool *first, const char *name, bool flag)
+{
+	ag_json_key(out, first, name);
+	ag_json_raw(out, flag ? "true" : "false");
+}
+
+static void
 key_number(AgWriter *out, bool *first, const char *name, double value)
 {
 	ag_json_key(out, first, name);
@@ -244,7 +251,13 @@ options_write(AgWriter *out, const AgFit *fit)
 			ag_json_raw(out, ", ");
 		ag_json_string(out, options->ignored_columns[i], strlen(options->ignored_columns[i]));
 	}
-	ag_json_raw(out, "]}");
+	ag_json_raw(out, "]");
+	ag_json_key(out, &first, "_feature_generator_kwargs");
+	ag_json_raw(out, "{");
+	first = true;
+	key_flag(out, &first, "enable_text_special_features", options->features.text_special);
+	key_flag(out, &first, "enable_text_ngram_features", options->features.text_ngram);
+	ag_json_raw(out, "}}");
 }
 
 /* A bag's children leave out one fold each; together they see all rows. */

@@ -53,7 +53,7 @@ kind_of(const AgInput *input)
 		case AG_TYPE_TIMESTAMP:
 			return "date";
 		case AG_TYPE_TEXT:
-			return input->levels != NULL ? "category" : "text";
+			return ag_pipeline_text_kind(input);
 		case AG_TYPE_INT32:
 		case AG_TYPE_INT64:
 		case AG_TYPE_FLOAT32:
@@ -65,37 +65,23 @@ kind_of(const AgInput *input)
 	return "number";
 }
 
-/* "category of 12 levels", "number, year, month": one word a feature. */
+/* "category of 12 levels", "number, year, month": a word a feature, but for those that come by the dozen. */
 static char *
 became_of(AgFit *fit, int input)
 {
-	static const char *const words[] = {
-		[AG_FEATURE_NUMBER] = "number",
-		[AG_FEATURE_YEAR] = "year",
-		[AG_FEATURE_MONTH] = "month",
-		[AG_FEATURE_DAY] = "day",
-		[AG_FEATURE_DAY_OF_WEEK] = "day of week",
-		[AG_FEATURE_HOUR] = "hour",
-		[AG_FEATURE_MINUTE] = "minute",
-		[AG_FEATURE_SECOND] = "second",
-	};
-	char text[256] = "";
+	const AgPipeline *pipeline = fit->pipeline;
+	char text[1024] = "";
 	size_t at = 0;
 
-	for (int f = 0; f < fit->pipeline->n_features; f++)
+	for (int f = 0; f < pipeline->n_features && at < sizeof text; f++)
 	{
-		const AgFeature *feature = &fit->pipeline->features[f];
-		const char *comma = at > 0 ? ", " : "";
+		const AgFeature *feature = &pipeline->features[f];
 
-		if (feature->input != input || at >= sizeof text)
-			continue;
-		if (feature->kind == AG_FEATURE_CATEGORY)
-			at += (size_t) snprintf(text + at, sizeof text - at, "%scategory of %u levels", comma,
-									feature->n_levels);
-		else
-			at +=
-				(size_t) snprintf(text + at, sizeof text - at, "%s%s", comma, words[feature->kind]);
+		if (feature->input == input)
+			at += ag_feature_became(pipeline, f, at > 0 ? ", " : "", text + at, sizeof text - at);
 	}
+	if (at >= sizeof text)
+		text[ag_utf8_clip(text, sizeof text - 1, sizeof text - 2)] = '\0';
 	return ag_arena_strndup(&fit->arena, text, strlen(text));
 }
 

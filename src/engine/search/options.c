@@ -379,6 +379,12 @@ parse_time_zone(OptionParser *p, const AgOptionNode *node)
 	return text_copy(p, node, &p->out->time_zone);
 }
 
+static AgStatus
+parse_feature_generator_kwargs(OptionParser *p, const AgOptionNode *node)
+{
+	return ag_feature_args_parse(node, &p->out->features, p->err);
+}
+
 static const struct
 {
 	const char *name;
@@ -415,6 +421,7 @@ static const struct
 	{"label_count_threshold", parse_label_count_threshold},
 	{"positive_class", parse_positive_class},
 	{"ignored_columns", parse_ignored_columns},
+	{"_feature_generator_kwargs", parse_feature_generator_kwargs},
 	{"verbosity", parse_verbosity},
 	{"random_state", parse_random_state},
 	{"time_zone", parse_time_zone},
@@ -608,12 +615,14 @@ ag_options_parse(AgMem *mem, const AgOptionEntry *entries, int n_entries, AgFitO
 	p.out->total.num_cpus = -1;
 	p.out->verbosity = 2;
 	ag_fit_args_default(&p.args);
+	ag_feature_params_default(&p.out->features);
 
 	AG_GO(ag_option_tree_build(&scratch, entries, n_entries, &root, err));
 	if (ag_option_child(root, "presets") != NULL)
 		AG_GO(ag_presets_parse(ag_option_child(root, "presets"), p.out, &p.list, err));
 	for (const AgOptionNode *node = root->first; node != NULL; node = node->next)
 		AG_GO(option_parse(&p, node));
+	p.out->features.seed = p.out->random_state;
 	AG_GO(metric_check(&p));
 	AG_GO(bagging_check(&p));
 	AG_GO(validation_check(&p));

@@ -10,6 +10,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/context.h"
+#include "engine/data/features.h"
 #include "engine/data/label.h"
 #include "engine/model/family.h"
 #include "engine/model/metric.h"
@@ -121,6 +122,7 @@ typedef struct AgFitOptions
 	char *time_zone;               /* NULL: the session's */
 	int n_ignored;
 	char **ignored_columns;
+	AgFeatureParams features; /* how columns become features */
 	int n_models;
 	AgModelConfig *models; /* in the order in which they are fitted; never empty */
 	AgArena arena;

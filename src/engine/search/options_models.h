@@ -45,4 +45,7 @@ AgStatus ag_models_parse(const AgOptionNode *hyperparameters, const char *list,
 						 const AgOptionNode *included, const AgOptionNode *excluded,
 						 const AgFitArgs *args, AgFitOptions *options, AgError *err);
 
+/* "_feature_generator_kwargs" (options_features.c). */
+AgStatus ag_feature_args_parse(const AgOptionNode *node, AgFeatureParams *params, AgError *err);
+
 #endif

@@ -19,6 +19,8 @@ typedef struct Preset
 	bool refits; /* predicts with models fitted again on all rows, and keeps no bag */
 	bool keeps_only_best;
 	bool has_no_ensemble;
+	bool ignores_ngrams; /* and changes nothing else, as the next and keeps_only_best */
+	bool ignores_text;
 } Preset;
 
 static const Preset presets[] = {
@@ -59,7 +61,8 @@ static const Preset presets[] = {
 	 .supported = true,
 	 .hyperparameters = "interpretable",
 	 .has_no_ensemble = true},
-	{.name = "ignore_text", .aliases = "ignore_text_ngrams"},
+	{.name = "ignore_text", .supported = true, .ignores_ngrams = true, .ignores_text = true},
+	{.name = "ignore_text_ngrams", .supported = true, .ignores_ngrams = true},
 	{.name = "optimize_for_deployment", .supported = true, .keeps_only_best = true},
 };
 
@@ -92,6 +95,12 @@ preset_apply(const Preset *preset, AgFitOptions *options, const char **hyperpara
 		options->keep_only_best = true;
 		return;
 	}
+	if (preset->ignores_ngrams)
+	{
+		options->features.text_ngram = false;
+		options->features.text_special &= !preset->ignores_text;
+		return;
+	}
 	options->time_limit = preset->time_limit > 0.0 ? preset->time_limit : (double) NAN;
 	options->auto_stack = preset->bags;
 	options->refit_full = preset->refits ? AG_REFIT_ALL : AG_REFIT_NONE;
@@ -122,7 +131,8 @@ preset_parse(const AgOptionNode *node, AgFitOptions *options, const char **hyper
 		{
 			ag_error_set(err, AG_ERR_UNSUPPORTED, "preset \"%s\" is not supported yet", node->text);
 			ag_error_hint(err, "This release has the presets medium, good, high, best, "
-							   "interpretable and optimize_for_deployment.");
+							   "interpretable, ignore_text, ignore_text_ngrams and "
+							   "optimize_for_deployment.");
 			return AG_ERR_UNSUPPORTED;
 		}
 	}

@@ -20,7 +20,8 @@ static const AgOptionSpec specs[] = {
 	{"name", "text", "1 to 63 bytes, no @ or /", "null", true,
 	 "Name of the predictor; null: <table>_<label> in lower case, required when data is a query"},
 	{"presets", "text or array of text",
-	 "medium, good, high, best, interpretable, optimize_for_deployment, and AutoGluon's aliases",
+	 "medium, good, high, best, interpretable, ignore_text, ignore_text_ngrams, "
+	 "optimize_for_deployment, and AutoGluon's aliases",
 	 "\"medium\"", true, "Bundles of options; explicit options win over them"},
 	{"time_limit", "number", "greater than 0", "null", true,
 	 "Seconds the whole call may take; null: the setting ag_pg.default_time_limit"},
@@ -118,6 +119,12 @@ static const AgOptionSpec specs[] = {
 	 "Columns that are no features"},
 	{"label_count_threshold", "integer", "at least 1", "null", true,
 	 "Of more than two classes, those with fewer rows are left out; null: none is"},
+	{"_feature_generator_kwargs", "object",
+	 "enable_text_special_features, enable_text_ngram_features: true or false; "
+	 "text_ngram_params: {\"max_features\": 1 to 10000}",
+	 "{}", true,
+	 "What is read off columns of text: statistics of their characters, and which words they have "
+	 "in common"},
 
 	/* the story and its repetition */
 	{"verbosity", "integer", "0 to 4", "2", true,

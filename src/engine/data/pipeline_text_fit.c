@@ -1,0 +1,383 @@
+/*
+ * pipeline_text_fit.c - finding out what a column of text holds, and learning from it.
+ *
+ * A column is looked at through some of its rows, which stand in the order of a hash and so are a sample. Then each of its
+ * distinct texts is read once, and the features of rows are gathered by the texts' codes.
+ */
+#include <string.h>
+
+#include "engine/base/threads.h"
+#include "engine/data/pipeline_private.h"
+
+#define LOOKED_ROWS 5000
+#define LEARNT_ROWS 20000
+#define LEARNT_BYTES (INT64_C(64) << 20)
+#define TEXT_WORDS 3.0      /* words of a value on average, from which on a column is text (AutoGluon's rule) */
+#define TEXT_DISTINCT 0.01  /* part of the values that differ, likewise */
+#define DATE_SHARE 0.9      /* of the values, which a format must read */
+#define NUMBER_SHARE 0.6    /* of the values, which must hold a number */
+#define NUMBER_CHARS 64.0   /* of a text on average; longer ones hold numbers by chance */
+#define CATEGORY_SHARE 0.5  /* of the values that differ, up to which text is a category too */
+#define UNIT_SHARE 0.002    /* of the numbers, that a unit of its own needs */
+
+/* --- looking */
+
+/* Counts over the rows that are looked at. */
+typedef struct Looked
+{
+	int64_t n, n_empty;
+	int64_t n_words, n_chars;
+	int64_t n_first, n_dates[AG_TEXT_DMY + 1];
+	int64_t n_numbers[AG_TEXT_NUMBERS];
+	int64_t n_plain;
+	uint32_t n_units;
+	struct
+	{
+		uint64_t hash;
+		int64_t n;
+	} units[256];
+} Looked;
+
+static void
+look_at_unit(Looked *looked, uint64_t unit)
+{
+	uint32_t u = 0;
+
+	while (u < looked->n_units && looked->units[u].hash != unit)
+		u++;
+	if (u == sizeof looked->units / sizeof looked->units[0])
+		return;
+	if (u == looked->n_units)
+	{
+		looked->units[u].hash = unit;
+		looked->units[u].n = 0;
+		looked->n_units++;
+	}
+	looked->units[u].n++;
+}
+
+static void
+look_at_text(Looked *looked, const char *text, uint32_t n_bytes)
+{
+	AgTextStats stats;
+	AgTextNumbers numbers;
+	int64_t timestamp;
+
+	looked->n++;
+	ag_text_stats(text, n_bytes, &stats);
+	if (stats.n_words == 0)
+	{
+		looked->n_empty++;
+		return;
+	}
+	looked->n_words += stats.n_words;
+	looked->n_chars += stats.n_chars;
+	for (int format = AG_TEXT_YMD; format <= AG_TEXT_DMY; format++)
+		looked->n_dates[format] += ag_text_date(text, n_bytes, (AgTextDate) format, &timestamp);
+	ag_text_numbers(text, n_bytes, &numbers);
+	for (int k = 0; k < numbers.n; k++)
+		looked->n_numbers[k]++;
+	looked->n_first += numbers.n > 0 && numbers.is_first;
+	looked->n_plain += numbers.n > 0 && numbers.is_plain;
+	if (numbers.n > 0)
+		look_at_unit(looked, numbers.unit);
+}
+
+/* The units that are common enough, the commonest first. */
+static void
+find_units(const Looked *looked, AgTextFinding *finding)
+{
+	int64_t n[64];
+
+	for (uint32_t u = 0; u < looked->n_units; u++)
+	{
+		int64_t count = looked->units[u].n;
+		uint64_t hash = looked->units[u].hash;
+		uint32_t at = finding->n_units;
+
+		if ((double) count < UNIT_SHARE * (double) looked->n_numbers[0] || count < 2)
+			continue;
+		if (at == 64)
+		{
+			if (n[63] >= count)
+				continue;
+			at--;
+		}
+		else
+			finding->n_units++;
+		for (; at > 0 && (n[at - 1] < count ||
+						  (n[at - 1] == count && finding->units[at - 1] > hash));
+			 at--)
+		{
+			n[at] = n[at - 1];
+			finding->units[at] = finding->units[at - 1];
+		}
+		n[at] = count;
+		finding->units[at] = hash;
+	}
+	if (finding->n_units < 2)
+		finding->n_units = 0;
+}
+
+static void
+conclude(const Looked *looked, double distinct, double all_distinct, bool is_identifier,
+		 const AgFeatureParams *params, AgTextFinding *finding)
+{
+	double n = (double) (looked->n - looked->n_empty);
+
+	finding->has_category = !is_identifier;
+	if (n == 0.0)
+		return;
+	for (int format = AG_TEXT_DMY; format >= AG_TEXT_YMD; format--)
+		if ((double) looked->n_dates[format] >= DATE_SHARE * n &&
+			looked->n_dates[format] >= looked->n_dates[finding->date])
+			finding->date = (AgTextDate) format;
+	if (finding->date != AG_TEXT_NO_DATE)
+	{
+		finding->has_category = false;
+		return;
+	}
+	finding->is_text = (params->text_special || params->text_ngram) && distinct > TEXT_DISTINCT &&
+					   (double) looked->n_words / n >= TEXT_WORDS;
+	if (finding->is_text && all_distinct > CATEGORY_SHARE)
+		finding->has_category = false;
+	/* what is nearly always different, and a number without a unit, is an identifier */
+	if (!finding->is_text && is_identifier &&
+		((double) looked->n_first < NUMBER_SHARE * n || (double) looked->n_plain > 0.5 * n))
+		return;
+	if ((double) looked->n_chars / n <= NUMBER_CHARS)
+		while (finding->n_numbers < AG_TEXT_NUMBERS &&
+			   (double) looked->n_numbers[finding->n_numbers] >= NUMBER_SHARE * n)
+			finding->n_numbers++;
+	if (finding->n_numbers > 0)
+		find_units(looked, finding);
+}
+
+AgStatus
+ag_text_look(const AgContext *ctx, const AgTable *table, const AgTableColumn *column,
+			 bool is_identifier, const AgFeatureParams *params, AgTextFinding *finding)
+{
+	const AgDictionary *levels = &column->dictionary;
+	const uint32_t *codes = column->values;
+	int64_t n_looked = 0, n_distinct = 0;
+	uint8_t *seen = NULL;
+	Looked *looked = NULL;
+	AgStatus status;
+
+	memset(finding, 0, sizeof *finding);
+	AG_GO(ag_get_zeroed(ctx, levels->n_levels, 1, &seen));
+	AG_GO(ag_get_zeroed(ctx, 1, sizeof *looked, &looked));
+	for (int64_t row = 0; row < table->n_rows && n_looked < LOOKED_ROWS; row++)
+	{
+		uint32_t code = codes[row];
+
+		if (code == AG_NO_CODE)
+			continue;
+		n_looked++;
+		n_distinct += seen[code] == 0;
+		seen[code] = 1;
+		look_at_text(looked, levels->texts[code], levels->n_bytes[code]);
+	}
+	if (n_looked > 0)
+		conclude(looked, (double) n_distinct / (double) n_looked,
+				 (double) levels->n_levels / (double) (table->n_rows - column->n_nulls),
+				 is_identifier, params, finding);
+done:
+	ag_mem_free(ctx->mem, seen);
+	ag_mem_free(ctx->mem, looked);
+	return status;
+}
+
+/* --- learning */
+
+static AgStatus
+learn_vocabulary(const AgContext *ctx, AgArena *arena, const AgTable *table,
+				 const AgTableColumn *column, uint32_t n_dims, const AgFeatureParams *params,
+				 AgVocabulary **vocabulary)
+{
+	AgVocabularyParams wanted = {params->max_ngrams, n_dims, params->seed};
+	const AgDictionary *levels = &column->dictionary;
+	const uint32_t *codes = column->values;
+	int64_t most = table->n_rows < LEARNT_ROWS ? table->n_rows : LEARNT_ROWS;
+	AgTextSample sample = {NULL, NULL, 0};
+	const char **texts = NULL;
+	uint32_t *n_bytes = NULL;
+	int64_t bytes = 0;
+	AgStatus status;
+
+	AG_GO(ag_get(ctx, (size_t) most, sizeof *texts, &texts));
+	AG_GO(ag_get(ctx, (size_t) most, sizeof *n_bytes, &n_bytes));
+	for (int64_t row = 0; row < table->n_rows && sample.n < most && bytes < LEARNT_BYTES; row++)
+		if (codes[row] != AG_NO_CODE)
+		{
+			texts[sample.n] = levels->texts[codes[row]];
+			n_bytes[sample.n] = levels->n_bytes[codes[row]];
+			bytes += n_bytes[sample.n++];
+		}
+	sample.texts = texts;
+	sample.n_bytes = n_bytes;
+	AG_GO(ag_vocabulary_fit(ctx, arena, &sample, &wanted, vocabulary));
+done:
+	ag_mem_free(ctx->mem, texts);
+	ag_mem_free(ctx->mem, n_bytes);
+	return status;
+}
+
+/* Features that a column might have, before it is known which vary. */
+typedef struct Candidates
+{
+	const AgContext *ctx;
+	const AgTextPlan *plan;
+	const AgDictionary *levels;
+	int n;
+	AgFeature features[AG_TEXT_MOST_FEATURES];
+	void *values[AG_TEXT_MOST_FEATURES];
+} Candidates;
+
+static void
+candidate_add(Candidates *candidates, int input, AgFeatureKind kind, int part, uint32_t n_levels)
+{
+	AgFeature *feature = &candidates->features[candidates->n++];
+
+	memset(feature, 0, sizeof *feature);
+	feature->kind = kind;
+	feature->input = input;
+	feature->part = part;
+	feature->n_levels = n_levels;
+}
+
+static void
+candidates_list(Candidates *candidates, int input, const AgTextFinding *finding)
+{
+	const AgTextPlan *plan = candidates->plan;
+
+	if (plan->date != AG_TEXT_NO_DATE)
+	{
+		candidate_add(candidates, input, AG_FEATURE_NUMBER, 0, 0);
+		for (int kind = AG_FEATURE_YEAR; kind <= AG_FEATURE_WEEKDAY_COS; kind++)
+			candidate_add(candidates, input, (AgFeatureKind) kind, 0, 0);
+	}
+	if (plan->has_stats)
+	{
+		for (int kind = AG_FEATURE_TEXT_CHARS; kind <= AG_FEATURE_TEXT_SPECIAL; kind++)
+			candidate_add(candidates, input, (AgFeatureKind) kind, 0, 0);
+		for (int i = 0; i < AG_TEXT_N_SYMBOLS; i++)
+			candidate_add(candidates, input, AG_FEATURE_TEXT_SYMBOL, i, 0);
+	}
+	for (int k = 0; k < finding->n_numbers; k++)
+		candidate_add(candidates, input, AG_FEATURE_TEXT_NUMBER, k, 0);
+	if (plan->n_units > 0)
+		candidate_add(candidates, input, AG_FEATURE_TEXT_UNIT, 0, plan->n_units);
+	for (uint32_t d = 0; plan->vocabulary != NULL && d < plan->vocabulary->n_dims; d++)
+		candidate_add(candidates, input, AG_FEATURE_TEXT_PLACE, (int) d, 0);
+}
+
+static void
+read_levels(void *arg, int64_t begin, int64_t end, int thread)
+{
+	const Candidates *candidates = arg;
+	AgTextFacts facts;
+
+	(void) thread;
+	if (ag_cancelled(candidates->ctx))
+		return;
+	for (int64_t level = begin; level < end; level++)
+	{
+		ag_text_facts(candidates->plan, candidates->levels->texts[level],
+					  candidates->levels->n_bytes[level], &facts);
+		for (int f = 0; f < candidates->n; f++)
+		{
+			double value = ag_text_value(&candidates->features[f], candidates->plan, &facts);
+
+			if (ag_text_is_wide(candidates->features[f].kind))
+				((double *) candidates->values[f])[level] = value;
+			else
+				((float *) candidates->values[f])[level] = (float) value;
+		}
+	}
+}
+
+/* Has every level the same value? One that most levels lack isn't constant. */
+static bool
+is_constant(const AgFeature *feature, const void *values, uint32_t n_levels)
+{
+	size_t width = ag_text_is_wide(feature->kind) ? sizeof(double) : sizeof(float);
+
+	for (uint32_t level = 1; level < n_levels; level++)
+		if (memcmp(values, (const char *) values + level * width, width) != 0)
+			return false;
+	return true;
+}
+
+/* Moves the candidates that vary to the pipeline; those that don't are given back. */
+static AgStatus
+candidates_keep(Candidates *candidates, AgPipeline *pipeline)
+{
+	for (int f = 0; f < candidates->n; f++)
+	{
+		AgFeature *feature = &pipeline->features[pipeline->n_features];
+
+		if (is_constant(&candidates->features[f], candidates->values[f],
+						candidates->levels->n_levels))
+			continue;
+		*feature = candidates->features[f];
+		if (!ag_feature_name(pipeline, feature))
+			return ag_mem_error(pipeline->mem, 256, candidates->ctx->error);
+		pipeline->level_values[pipeline->n_features++] = candidates->values[f];
+		candidates->values[f] = NULL;
+	}
+	return AG_OK;
+}
+
+static AgStatus
+plan_fill(const AgContext *ctx, AgPipeline *pipeline, const AgTable *table,
+		  const AgTableColumn *column, const AgTextFinding *finding, uint32_t n_dims,
+		  const AgFeatureParams *params, AgTextPlan *plan)
+{
+	uint64_t *units = ag_arena_alloc(&pipeline->arena, finding->n_units, sizeof *units);
+
+	if (units == NULL)
+		return ag_mem_error(ctx->mem, finding->n_units * sizeof *units, ctx->error);
+	memcpy(units, finding->units, finding->n_units * sizeof *units);
+	plan->date = finding->date;
+	plan->has_stats = finding->is_text && params->text_special;
+	plan->has_numbers = finding->n_numbers > 0;
+	plan->n_units = finding->n_units;
+	plan->units = units;
+	if (finding->is_text && params->text_ngram && n_dims > 0)
+		return learn_vocabulary(ctx, &pipeline->arena, table, column, n_dims, params,
+								&plan->vocabulary);
+	return AG_OK;
+}
+
+AgStatus
+ag_text_learn(const AgContext *ctx, AgPipeline *pipeline, int input, const AgTable *table,
+			  const AgTableColumn *column, const AgTextFinding *finding, uint32_t n_dims,
+			  const AgFeatureParams *params)
+{
+	AgTextPlan *plan = ag_arena_alloc(&pipeline->arena, 1, sizeof *plan);
+	Candidates *candidates = NULL;
+	AgStatus status;
+
+	if (plan == NULL)
+		return ag_mem_error(ctx->mem, sizeof *plan, ctx->error);
+	AG_GO(ag_get_zeroed(ctx, 1, sizeof *candidates, &candidates));
+	AG_GO(plan_fill(ctx, pipeline, table, column, finding, n_dims, params, plan));
+	candidates->ctx = ctx;
+	candidates->plan = plan;
+	candidates->levels = &column->dictionary;
+	candidates_list(candidates, input, finding);
+	for (int f = 0; f < candidates->n; f++)
+		AG_GO(ag_get(ctx, column->dictionary.n_levels,
+					 ag_text_is_wide(candidates->features[f].kind) ? sizeof(double) : sizeof(float),
+					 &candidates->values[f]));
+	ag_pool_run(ctx->pool, column->dictionary.n_levels, 256, read_levels, candidates);
+	AG_GO(ag_check_cancel(ctx));
+	pipeline->inputs[input].text = plan;
+	AG_GO(candidates_keep(candidates, pipeline));
+done:
+	for (int f = 0; candidates != NULL && f < candidates->n; f++)
+		ag_mem_free(ctx->mem, candidates->values[f]);
+	ag_mem_free(ctx->mem, candidates);
+	return status;
+}
