@@ -13,7 +13,8 @@ make_value(AgType type, int which)
 {
 	static const int64_t numbers[] = {0, 1, -1, INT64_MIN, INT64_MAX, INT64_C(700000000000000)};
 	static const double reals[] = {0.0, -1e308, 1e308, -0.0, 5e-324, 2.5};
-	static const char *const texts[] = {"", "a", "yes", "Ulm", "tag 7", "no such level"};
+	static const char *const texts[] = {
+		"", "a oak", "2/29/2024 1:05 PM", "Ulm", "tag 7 cc oak Crisp", "2000-02-29 x\xff"};
 	AgValue value;
 
 	memset(&value, 0, sizeof value);
@@ -65,7 +66,7 @@ encode(AgMem *mem, const AgPipeline *pipeline)
 			const AgFeature *feature = &pipeline->features[f];
 
 			/* A code is a level's, or unseen, or missing. */
-			if (feature->kind == AG_FEATURE_CATEGORY && features[f] == features[f] &&
+			if (ag_feature_is_category(feature) && features[f] == features[f] &&
 				(features[f] < AG_UNSEEN || features[f] >= feature->n_levels))
 				__builtin_trap();
 		}

@@ -316,8 +316,8 @@ unsupported(AgMem *mem)
 
 	refused(mem, "/presets s extreme_quality", AG_ERR_UNSUPPORTED,
 			"preset \"extreme_quality\" is not supported yet",
-			"This release has the presets medium, good, high, best, interpretable and "
-			"optimize_for_deployment.");
+			"This release has the presets medium, good, high, best, interpretable, "
+			"ignore_text, ignore_text_ngrams and optimize_for_deployment.");
 	refused(mem, "/problem_type s quantile", AG_ERR_UNSUPPORTED,
 			"problem type \"quantile\" is not supported yet", "");
 	refused(mem, "/hyperparameters { 1\n/hyperparameters/EBM { 0", AG_ERR_UNSUPPORTED,

@@ -34,7 +34,8 @@ fit_rows(const Rows *rows, uint64_t shuffle, int64_t block, Host *host, Fitted *
 	AG_GO(rows_table(rows, shuffle, block, host, &f->table, &n_left_out));
 	AG_GO(ag_label_fit(&host->ctx, f->table, 0, AG_PROBLEM_AUTO, NULL, &f->label));
 	host->log[0] = '\0';
-	AG_GO(ag_pipeline_fit(&host->ctx, f->table, f->label, "Europe/Berlin", false, NULL, &f->pipeline));
+	AG_GO(ag_pipeline_fit(&host->ctx, f->table, f->label, "Europe/Berlin", false, NULL,
+						  &f->pipeline));
 
 done:
 	return status;

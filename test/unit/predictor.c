@@ -49,7 +49,8 @@ stored_open(Stored *s, AgType label_type)
 			*rows_at(&s->rows, r, 0) = value_i32((int32_t) r % 4);
 	AG_REQUIRE(rows_table(&s->rows, 0, 50, &s->host, &table, &n_left_out) == AG_OK);
 	AG_REQUIRE(ag_label_fit(&s->host.ctx, table, 0, AG_PROBLEM_AUTO, NULL, &label) == AG_OK);
-	AG_REQUIRE(ag_pipeline_fit(&s->host.ctx, table, label, "UTC", true, NULL, &s->pipeline) == AG_OK);
+	AG_REQUIRE(ag_pipeline_fit(&s->host.ctx, table, label, "UTC", true, NULL, &s->pipeline) ==
+			   AG_OK);
 	for (int i = 0; i <= N_MODELS; i++)
 	{
 		ag_writer_init(&s->images[i], &s->host.mem);

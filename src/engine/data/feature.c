@@ -6,10 +6,68 @@
 
 #include "engine/data/pipeline_private.h"
 
-const double ag_hour_sines[24] = {0.0, 0.258819045102521, 0.5, 0.707106781186547, 0.866025403784439, 0.965925826289068, 1.0, 0.965925826289068, 0.866025403784439, 0.707106781186548, 0.5, 0.258819045102521, 0.0, -0.258819045102521, -0.5, -0.707106781186547, -0.866025403784438, -0.965925826289068, -1.0, -0.965925826289068, -0.866025403784439, -0.707106781186548, -0.5, -0.258819045102522};
-const double ag_hour_cosines[24] = {1.0, 0.965925826289068, 0.866025403784439, 0.707106781186548, 0.5, 0.258819045102521, 0.0, -0.258819045102521, -0.5, -0.707106781186547, -0.866025403784439, -0.965925826289068, -1.0, -0.965925826289068, -0.866025403784439, -0.707106781186548, -0.5, -0.258819045102521, 0.0, 0.25881904510252, 0.5, 0.707106781186547, 0.866025403784438, 0.965925826289068};
-const double ag_weekday_sines[7] = {0.0, 0.78183148246803, 0.974927912181824, 0.433883739117558, -0.433883739117558, -0.974927912181824, -0.78183148246803};
-const double ag_weekday_cosines[7] = {1.0, 0.623489801858734, -0.222520933956314, -0.900968867902419, -0.900968867902419, -0.222520933956315, 0.623489801858733};
+const double ag_hour_sines[24] = {0.0,
+								  0.258819045102521,
+								  0.5,
+								  0.707106781186547,
+								  0.866025403784439,
+								  0.965925826289068,
+								  1.0,
+								  0.965925826289068,
+								  0.866025403784439,
+								  0.707106781186548,
+								  0.5,
+								  0.258819045102521,
+								  0.0,
+								  -0.258819045102521,
+								  -0.5,
+								  -0.707106781186547,
+								  -0.866025403784438,
+								  -0.965925826289068,
+								  -1.0,
+								  -0.965925826289068,
+								  -0.866025403784439,
+								  -0.707106781186548,
+								  -0.5,
+								  -0.258819045102522};
+const double ag_hour_cosines[24] = {1.0,
+									0.965925826289068,
+									0.866025403784439,
+									0.707106781186548,
+									0.5,
+									0.258819045102521,
+									0.0,
+									-0.258819045102521,
+									-0.5,
+									-0.707106781186547,
+									-0.866025403784439,
+									-0.965925826289068,
+									-1.0,
+									-0.965925826289068,
+									-0.866025403784439,
+									-0.707106781186548,
+									-0.5,
+									-0.258819045102521,
+									0.0,
+									0.25881904510252,
+									0.5,
+									0.707106781186547,
+									0.866025403784438,
+									0.965925826289068};
+const double ag_weekday_sines[7] = {0.0,
+									0.78183148246803,
+									0.974927912181824,
+									0.433883739117558,
+									-0.433883739117558,
+									-0.974927912181824,
+									-0.78183148246803};
+const double ag_weekday_cosines[7] = {1.0,
+									  0.623489801858734,
+									  -0.222520933956314,
+									  -0.900968867902419,
+									  -0.900968867902419,
+									  -0.222520933956315,
+									  0.623489801858733};
 
 static const char *const words[AG_FEATURE_LAST + 1] = {
 	[AG_FEATURE_NUMBER] = "number",
@@ -89,8 +147,7 @@ ag_feature_fits_text(const AgFeature *feature, const AgTextPlan *plan)
 		case AG_FEATURE_TEXT_UNIT:
 			return plan->has_numbers && feature->n_levels == plan->n_units && plan->n_units > 0;
 		case AG_FEATURE_TEXT_PLACE:
-			return plan->vocabulary != NULL &&
-				   (uint32_t) feature->part < plan->vocabulary->n_dims;
+			return plan->vocabulary != NULL && (uint32_t) feature->part < plan->vocabulary->n_dims;
 		case AG_FEATURE_CATEGORY:
 			return true;
 		default:
@@ -197,10 +254,10 @@ ag_feature_became(const AgPipeline *pipeline, int f, const char *comma, char *te
 			n = count_kind(pipeline, f);
 			if (n == 0)
 				return 0;
-			return (size_t) snprintf(
-				text, size, "%s%d %s%s", comma, n,
-				feature->kind == AG_FEATURE_TEXT_PLACE ? "coordinate" : "symbol count",
-				n == 1 ? "" : "s");
+			return (size_t) snprintf(text, size, "%s%d %s%s", comma, n,
+									 feature->kind == AG_FEATURE_TEXT_PLACE ? "coordinate"
+																			: "symbol count",
+									 n == 1 ? "" : "s");
 		default:
 			ag_feature_describe(feature, what, sizeof what);
 			return (size_t) snprintf(text, size, "%s%s", comma, what);

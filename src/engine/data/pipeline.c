@@ -148,9 +148,8 @@ time_of_cell(const AgTableColumn *column, const double *level_times, int64_t row
 		return time == time;
 	}
 	return ag_timestamp_of(column->type,
-						   column->type == AG_TYPE_DATE
-							   ? ((const int32_t *) column->values)[row]
-							   : ((const int64_t *) column->values)[row],
+						   column->type == AG_TYPE_DATE ? ((const int32_t *) column->values)[row]
+														: ((const int64_t *) column->values)[row],
 						   timestamp_us);
 }
 
@@ -223,8 +222,8 @@ texts_of_column(const AgPipeline *pipeline, int f, const AgTableColumn *column, 
 	const uint32_t *codes = column->values;
 
 	for (int64_t row = 0; row < n_rows; row++)
-		out[row] = codes[row] == AG_NO_CODE ? (double) NAN
-											: value_of_level(pipeline, f, codes[row]);
+		out[row] =
+			codes[row] == AG_NO_CODE ? (double) NAN : value_of_level(pipeline, f, codes[row]);
 }
 
 static AgStatus
@@ -408,8 +407,8 @@ time_of_value(const AgInput *input, const AgValue *value, int64_t *timestamp_us)
 		return false;
 	if (input->text != NULL)
 		return ag_text_timestamp(input->text, value->v.s.text, value->v.s.n_bytes, timestamp_us);
-	return ag_timestamp_of(input->type,
-						   input->type == AG_TYPE_DATE ? value->v.i32 : value->v.i64, timestamp_us);
+	return ag_timestamp_of(input->type, input->type == AG_TYPE_DATE ? value->v.i32 : value->v.i64,
+						   timestamp_us);
 }
 
 static double
@@ -428,7 +427,8 @@ ag_pipeline_encode(const AgPipeline *pipeline, const AgValue *values, double *fe
 {
 	AgDateParts parts = {false, {0, 0, 0, 0}, 0};
 	AgTextFacts facts;
-	int parts_of = -1; /* the input that parts or facts hold: an input's features follow each other */
+	int parts_of =
+		-1; /* the input that parts or facts hold: an input's features follow each other */
 
 	for (int f = 0; f < pipeline->n_features; f++)
 	{

@@ -89,7 +89,7 @@ typedef struct AgInput
 	double min, max, mean; /* numbers; NaN otherwise */
 	AgDictionary
 		*levels; /* category: texts by code, at most the 100,000 commonest; NULL otherwise */
-	uint32_t n_distinct; /* TEXT */
+	uint32_t n_distinct;     /* TEXT */
 	struct AgTextPlan *text; /* what is read off its texts; NULL: nothing (private) */
 } AgInput;
 

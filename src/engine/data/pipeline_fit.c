@@ -11,9 +11,9 @@
 
 #define FIRST_PART AG_FEATURE_YEAR
 #define LAST_PART AG_FEATURE_WEEKDAY_COS
-#define MOST_DIMS 256       /* coordinates of texts' places, all columns together */
-#define MEMORY_SHARE 8      /* one part in so many is for texts' features */
-#define MOST_DATES 6 /* columns whose differences become features */
+#define MOST_DIMS 256  /* coordinates of texts' places, all columns together */
+#define MEMORY_SHARE 8 /* one part in so many is for texts' features */
+#define MOST_DATES 6   /* columns whose differences become features */
 #define LISTED_NAMES 10
 /* Integers up to here are doubles already, and need no other origin. */
 #define EXACT_MAX (INT64_C(1) << 53)
@@ -395,8 +395,7 @@ add_features(const Fitting *fitting, int i)
 		if (ok && is_readable(finding))
 			AG_TRY(ag_text_learn(fitting->ctx, pipeline, i, fitting->table, column, finding,
 								 fitting->n_dims, fitting->params));
-		if (ok && pipeline->n_features == n_before &&
-			!is_identifier_like(fitting->table, profile))
+		if (ok && pipeline->n_features == n_before && !is_identifier_like(fitting->table, profile))
 			ok = add_category(pipeline, i, column, profile);
 	}
 	pipeline->inputs[i].is_used = pipeline->n_features > n_before;
@@ -551,8 +550,8 @@ add_differences(Fitting *fitting)
 	{
 		const AgInput *input = &pipeline->inputs[i];
 
-		if (input->is_used && (is_date(input->type) ||
-							   (input->text != NULL && input->text->date != AG_TEXT_NO_DATE)))
+		if (input->is_used &&
+			(is_date(input->type) || (input->text != NULL && input->text->date != AG_TEXT_NO_DATE)))
 			dates[n++] = i;
 	}
 	for (int a = 1; a < n; a++)

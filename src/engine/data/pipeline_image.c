@@ -322,8 +322,8 @@ read_feature(Reading *reading, AgFeature *feature, bool *is_needed)
 	feature->part = (int) part;
 	type = pipeline->inputs[input].type;
 	if (!feature_fits(pipeline, feature) ||
-		(feature->origin != 0 && (kind != AG_FEATURE_NUMBER ||
-								  (type != AG_TYPE_INT64 && type != AG_TYPE_TIMESTAMP))))
+		(feature->origin != 0 &&
+		 (kind != AG_FEATURE_NUMBER || (type != AG_TYPE_INT64 && type != AG_TYPE_TIMESTAMP))))
 		return corrupt(reading, "a feature doesn't fit its column");
 	is_needed[input] = true;
 	return AG_OK;

@@ -127,12 +127,12 @@ ag_timestamp_of(AgType type, int64_t value, int64_t *timestamp_us)
 /* What is read off the texts of a column. */
 typedef struct AgTextPlan
 {
-	AgTextDate date;           /* how they are written; NO_DATE: they are none */
-	bool has_stats;            /* some feature needs them, as the next */
+	AgTextDate date; /* how they are written; NO_DATE: they are none */
+	bool has_stats;  /* some feature needs them, as the next */
 	bool has_numbers;
 	uint32_t n_units;
-	const uint64_t *units;     /* [n_units] hashes, by code */
-	AgVocabulary *vocabulary;  /* NULL: none */
+	const uint64_t *units;    /* [n_units] hashes, by code */
+	AgVocabulary *vocabulary; /* NULL: none */
 } AgTextPlan;
 
 /* One text, read once for all its features. */
@@ -165,9 +165,9 @@ ag_text_is_wide(AgFeatureKind kind)
 typedef struct AgTextFinding
 {
 	AgTextDate date;
-	bool is_text;       /* words: AutoGluon's rule */
-	bool has_category;  /* its levels are a feature */
-	int n_numbers;      /* that most values have */
+	bool is_text;      /* words: AutoGluon's rule */
+	bool has_category; /* its levels are a feature */
+	int n_numbers;     /* that most values have */
 	uint32_t n_units;
 	uint64_t units[64]; /* the commonest first */
 } AgTextFinding;

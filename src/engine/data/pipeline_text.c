@@ -8,8 +8,7 @@
 bool
 ag_text_timestamp(const AgTextPlan *plan, const char *text, uint32_t n_bytes, int64_t *timestamp_us)
 {
-	return plan->date != AG_TEXT_NO_DATE &&
-		   ag_text_date(text, n_bytes, plan->date, timestamp_us);
+	return plan->date != AG_TEXT_NO_DATE && ag_text_date(text, n_bytes, plan->date, timestamp_us);
 }
 
 /* Apart from the rest, for its buffers. */
@@ -18,8 +17,8 @@ find_place(const AgVocabulary *vocabulary, const char *text, uint32_t n_bytes, f
 {
 	AgTerm terms[AG_TEXT_MAX_TERMS];
 
-	ag_vocabulary_place(vocabulary, terms,
-						ag_vocabulary_terms(vocabulary, text, n_bytes, terms), place);
+	ag_vocabulary_place(vocabulary, terms, ag_vocabulary_terms(vocabulary, text, n_bytes, terms),
+						place);
 }
 
 static void

@@ -12,13 +12,14 @@
 #define LOOKED_ROWS 5000
 #define LEARNT_ROWS 20000
 #define LEARNT_BYTES (INT64_C(64) << 20)
-#define TEXT_WORDS 3.0      /* words of a value on average, from which on a column is text (AutoGluon's rule) */
-#define TEXT_DISTINCT 0.01  /* part of the values that differ, likewise */
-#define DATE_SHARE 0.9      /* of the values, which a format must read */
-#define NUMBER_SHARE 0.6    /* of the values, which must hold a number */
-#define NUMBER_CHARS 64.0   /* of a text on average; longer ones hold numbers by chance */
-#define CATEGORY_SHARE 0.5  /* of the values that differ, up to which text is a category too */
-#define UNIT_SHARE 0.002    /* of the numbers, that a unit of its own needs */
+#define TEXT_WORDS                                                                                 \
+	3.0 /* words of a value on average, from which on a column is text (AutoGluon's rule) */
+#define TEXT_DISTINCT 0.01 /* part of the values that differ, likewise */
+#define DATE_SHARE 0.9     /* of the values, which a format must read */
+#define NUMBER_SHARE 0.6   /* of the values, which must hold a number */
+#define NUMBER_CHARS 64.0  /* of a text on average; longer ones hold numbers by chance */
+#define CATEGORY_SHARE 0.5 /* of the values that differ, up to which text is a category too */
+#define UNIT_SHARE 0.002   /* of the numbers, that a unit of its own needs */
 
 /* --- looking */
 
@@ -105,8 +106,8 @@ find_units(const Looked *looked, AgTextFinding *finding)
 		}
 		else
 			finding->n_units++;
-		for (; at > 0 && (n[at - 1] < count ||
-						  (n[at - 1] == count && finding->units[at - 1] > hash));
+		for (;
+			 at > 0 && (n[at - 1] < count || (n[at - 1] == count && finding->units[at - 1] > hash));
 			 at--)
 		{
 			n[at] = n[at - 1];

@@ -25,7 +25,10 @@ next_char(const unsigned char **at, const unsigned char *end)
 {
 	const unsigned char *p = *at;
 	uint32_t c = *p;
-	int more = c >= 0xf0 && c < 0xf5 ? 3 : c >= 0xe0 && c < 0xf0 ? 2 : c >= 0xc2 && c < 0xe0 ? 1 : 0;
+	int more = c >= 0xf0 && c < 0xf5   ? 3
+			   : c >= 0xe0 && c < 0xf0 ? 2
+			   : c >= 0xc2 && c < 0xe0 ? 1
+									   : 0;
 
 	if (c < 0x80)
 	{
@@ -230,7 +233,7 @@ is_digit(unsigned char c)
 static double
 read_number(const unsigned char **at, const unsigned char *end, bool *has_point)
 {
-	static const double tens[] = {1e0,	1e1,  1e2,	1e3,  1e4,	1e5,  1e6,	1e7,  1e8, 1e9,
+	static const double tens[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8, 1e9,
 								  1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18};
 	const unsigned char *p = *at;
 	uint64_t mantissa = 0;

@@ -11,8 +11,8 @@
 #include "engine/data/pipeline_private.h"
 
 #define MAX_UNITS 64
-#define MAX_WEIGHT 1e6f  /* of an idf; a real one is the logarithm of a count of rows */
-#define MAX_PLACE 1e3f   /* of a coordinate; a real one is at most 1 */
+#define MAX_WEIGHT 1e6f /* of an idf; a real one is the logarithm of a count of rows */
+#define MAX_PLACE 1e3f  /* of a coordinate; a real one is at most 1 */
 
 static void
 write_floats(AgWriter *body, const float *values, size_t n)

@@ -14,10 +14,10 @@
 
 #define MAX_OCCURRENCES (INT64_C(4) << 20) /* terms of the sampled texts, each once a text */
 #define SKETCH_BITS 22
-#define MIN_TEXTS 20        /* fewer say nothing about what is common */
-#define LEAST_TEXTS_WITH 3  /* that have a term, of a small sample */
-#define MOST_TEXTS_WITH 30  /* that suffice for any sample */
-#define COMMON_SHARE 0.95   /* of the texts: what nearly all have tells none apart */
+#define MIN_TEXTS 20       /* fewer say nothing about what is common */
+#define LEAST_TEXTS_WITH 3 /* that have a term, of a small sample */
+#define MOST_TEXTS_WITH 30 /* that suffice for any sample */
+#define COMMON_SHARE 0.95  /* of the texts: what nearly all have tells none apart */
 #define SVD_TEXTS 8000
 
 typedef struct Counted
@@ -89,8 +89,7 @@ collect(const AgContext *ctx, const AgTextSample *sample, uint64_t **hashes, int
 			all = more;
 			capacity = wanted;
 		}
-		n += keep_distinct(all + n,
-						   ag_text_terms(sample->texts[i], sample->n_bytes[i], all + n));
+		n += keep_distinct(all + n, ag_text_terms(sample->texts[i], sample->n_bytes[i], all + n));
 		if (i % 256 == 0 && ag_cancelled(ctx))
 			break;
 	}
@@ -298,8 +297,8 @@ learn_space(const AgContext *ctx, AgArena *arena, const AgTextSample *sample,
 			capacity = wanted;
 		}
 		first[i] = n_terms;
-		n_terms += ag_vocabulary_terms(vocabulary, sample->texts[i], sample->n_bytes[i],
-									   terms + n_terms);
+		n_terms +=
+			ag_vocabulary_terms(vocabulary, sample->texts[i], sample->n_bytes[i], terms + n_terms);
 	}
 	first[n] = n_terms;
 	rows = (AgTermRows){n, first, terms};
@@ -333,7 +332,7 @@ ag_vocabulary_fit(const AgContext *ctx, AgArena *arena, const AgTextSample *samp
 		return AG_OK;
 	AG_GO(collect(ctx, sample, &hashes, &n_hashes, &n_texts));
 	least = n_texts / 1000;
-	least = least < LEAST_TEXTS_WITH ? LEAST_TEXTS_WITH
+	least = least < LEAST_TEXTS_WITH  ? LEAST_TEXTS_WITH
 			: least > MOST_TEXTS_WITH ? MOST_TEXTS_WITH
 									  : least;
 	AG_GO(count(ctx, hashes, n_hashes, (uint32_t) least, &counted, &n_counted));

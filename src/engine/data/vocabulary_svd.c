@@ -12,20 +12,20 @@
 #include "engine/data/vocabulary.h"
 
 #define N_ITERATIONS 4
-#define N_SWEEPS 12           /* of Jacobi's rotations, at most */
-#define DEPENDENT 1e-10       /* part of a column's square that is its own, below which it is dropped */
-#define FAINT 1e-6            /* part of the greatest eigenvalue below which a direction is noise */
+#define N_SWEEPS 12     /* of Jacobi's rotations, at most */
+#define DEPENDENT 1e-10 /* part of a column's square that is its own, below which it is dropped */
+#define FAINT 1e-6      /* part of the greatest eigenvalue below which a direction is noise */
 #define KEY_SVD UINT64_C(0x737664)
 
 typedef struct Space
 {
 	const AgTermRows *rows;
 	uint32_t n_terms, n_dims;
-	double *y;     /* [n_terms][n_dims] */
-	double *z;     /* [n_terms][n_dims] */
-	double *gram;  /* [n_dims][n_dims] */
-	double *turn;  /* [n_dims][n_dims] */
-	double *line;  /* [n_dims] */
+	double *y;    /* [n_terms][n_dims] */
+	double *z;    /* [n_terms][n_dims] */
+	double *gram; /* [n_dims][n_dims] */
+	double *turn; /* [n_dims][n_dims] */
+	double *line; /* [n_dims] */
 } Space;
 
 /* line = row i times y */
@@ -211,8 +211,7 @@ write_space(const Space *space, float *vectors)
 		order[at] = d;
 		greatest = value > greatest ? value : greatest;
 	}
-	while (n_kept < k &&
-		   space->gram[(size_t) order[n_kept] * k + order[n_kept]] > FAINT * greatest)
+	while (n_kept < k && space->gram[(size_t) order[n_kept] * k + order[n_kept]] > FAINT * greatest)
 		n_kept++;
 	for (uint32_t d = 0; d < n_kept; d++)
 		write_direction(space, order[d], d, n_kept, vectors);

@@ -12,10 +12,10 @@ static const struct
 	const char *name;
 	const char *always;
 } other_args[] = {
-	{"enable_numeric_features", "true"},   {"enable_categorical_features", "true"},
-	{"enable_datetime_features", "true"},  {"enable_raw_text_features", "false"},
-	{"enable_vision_features", "false"},   {"vectorizer", NULL},
-	{"pre_drop_useless", "true"},          {"pre_enforce_types", "true"},
+	{"enable_numeric_features", "true"},  {"enable_categorical_features", "true"},
+	{"enable_datetime_features", "true"}, {"enable_raw_text_features", "false"},
+	{"enable_vision_features", "false"},  {"vectorizer", NULL},
+	{"pre_drop_useless", "true"},         {"pre_enforce_types", "true"},
 	{"custom_feature_generators", NULL},
 };
 
@@ -88,9 +88,9 @@ arg_parse(const AgOptionNode *node, AgFeatureParams *params, AgError *err)
 	{
 		if (strcmp(node->key, other_args[i].name) != 0)
 			continue;
-		if (node->type == AG_JSON_NULL || (other_args[i].always != NULL &&
-										   node->type == AG_JSON_BOOL &&
-										   strcmp(node->text, other_args[i].always) == 0))
+		if (node->type == AG_JSON_NULL ||
+			(other_args[i].always != NULL && node->type == AG_JSON_BOOL &&
+			 strcmp(node->text, other_args[i].always) == 0))
 			return AG_OK;
 		return ag_option_unsupported("argument of \"_feature_generator_kwargs\"", node->key, err);
 	}
@@ -101,8 +101,8 @@ AgStatus
 ag_feature_args_parse(const AgOptionNode *node, AgFeatureParams *params, AgError *err)
 {
 	if (node->type != AG_JSON_OBJECT)
-		return ag_option_reject(
-			node, "an object such as {\"enable_text_ngram_features\": false}", err);
+		return ag_option_reject(node, "an object such as {\"enable_text_ngram_features\": false}",
+								err);
 	for (const AgOptionNode *child = node->first; child != NULL; child = child->next)
 		AG_TRY(arg_parse(child, params, err));
 	return AG_OK;
