@@ -300,6 +300,13 @@ is_minus(const unsigned char *begin, const unsigned char *at)
 		   (at - 1 == begin || at[-2] == ' ' || at[-2] == '(' || at[-2] == '$');
 }
 
+/* A long run without a blank: a key, a hash or an address, whose digits are no numbers. */
+static bool
+is_code(const unsigned char *text, uint32_t n_bytes)
+{
+	return n_bytes >= 24 && memchr(text, ' ', n_bytes) == NULL;
+}
+
 void
 ag_text_numbers(const char *text, uint32_t n_bytes, AgTextNumbers *numbers)
 {
@@ -307,6 +314,8 @@ ag_text_numbers(const char *text, uint32_t n_bytes, AgTextNumbers *numbers)
 	bool has_letters = false;
 
 	memset(numbers, 0, sizeof *numbers);
+	if (is_code(begin, n_bytes))
+		return;
 	numbers->is_plain = true;
 	while (at < end && numbers->n < AG_TEXT_NUMBERS)
 	{
