@@ -5,6 +5,7 @@
  */
 #include "postgres.h"
 
+#include <sys/prctl.h>
 #include <sys/statvfs.h>
 
 #include "executor/spi.h"
@@ -213,6 +214,23 @@ check_cpus(List **list)
 						 NULL);
 }
 
+static void
+check_sandbox(List **list)
+{
+	if (!ag_setting_sandbox)
+		ag_diagnosis_add(
+			list, AG_VERDICT_WARN, "sandbox", "ag_pg.sandbox is off", NULL,
+			"Turn it on, unless the trainer can't work in it: it keeps what hostile rows "
+			"might make of the trainer from the server's files.");
+	else if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) < 0)
+		ag_diagnosis_add(list, AG_VERDICT_WARN, "sandbox",
+						 "this kernel has no seccomp: the trainer runs without a sandbox", NULL,
+						 "Run the server on a kernel that has it.");
+	else
+		ag_diagnosis_add(list, AG_VERDICT_OK, "sandbox", "the trainer runs under seccomp", NULL,
+						 NULL);
+}
+
 /* ---- rows ---- */
 
 static void
@@ -263,6 +281,7 @@ ag_sql_doctor(PG_FUNCTION_ARGS)
 	check_shared_memory(&list);
 	check_memory(&list);
 	check_cpus(&list);
+	check_sandbox(&list);
 	list = list_concat(list, ag_diagnosis_gpus(ag_probe_run()));
 	add_toolkits(&list);
 	for (int verdict = AG_VERDICT_FAIL; verdict <= AG_VERDICT_OK; verdict++)

@@ -165,6 +165,7 @@ send_job(AgFitCall *call)
 	job.time_limit = call->time_limit;
 	job.memory_limit_bytes = call->memory_limit_bytes;
 	job.gpu_fallback = ag_settings_gpu_fallback_name();
+	job.sandbox = ag_setting_sandbox;
 	job.num_gpus = ag_setting_num_gpus;
 	ag_writer_init(&payload, &call->mem);
 	ag_msg_job_write(&payload, &job);

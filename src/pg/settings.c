@@ -18,6 +18,7 @@ int ag_setting_max_fits = 8;
 int ag_setting_max_jobs = 4;
 bool ag_setting_notify = false;
 bool ag_setting_log_fits = false;
+bool ag_setting_sandbox = true;
 int ag_setting_job_retention_min = 30 * 24 * 60;
 int ag_setting_default_time_limit_s = 300;
 int ag_setting_model_cache_kb = 256 * 1024;
@@ -69,6 +70,10 @@ ag_settings_define(void)
 							 "Logs every fit that is stored: its rows, time and score.",
 							 "Those that fail are in the log as errors anyhow.",
 							 &ag_setting_log_fits, false, PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable(
+		"ag_pg.sandbox", "Confines the program that trains, by the kernel's seccomp.",
+		"It then can't open files, connect, execute, or touch other processes.",
+		&ag_setting_sandbox, true, PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("ag_pg.job_retention", "How long jobs that have ended stay in ag_jobs.",
 							"-1 means for ever.", &ag_setting_job_retention_min, 30 * 24 * 60, -1,
 							INT_MAX, PGC_SUSET, GUC_UNIT_MIN, NULL, NULL, NULL);

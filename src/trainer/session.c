@@ -28,6 +28,7 @@
 #include "trainer/confine.h"
 #include "trainer/gpu.h"
 #include "trainer/host.h"
+#include "trainer/sandbox.h"
 #include "wire/block.h"
 
 /* Before the job names its budget: enough for any JOB frame. */
@@ -119,6 +120,26 @@ moment_in(double seconds)
 	return ag_clock_ns() + (int64_t) (seconds * 1e9);
 }
 
+/* A kernel without seccomp is no reason to refuse: whoever looks is told. */
+static void
+confine(Session *s, AgSandbox sandbox)
+{
+#if !defined(__SANITIZE_ADDRESS__) /* its reports open files */
+	if (!s->job.sandbox)
+		ag_log(&s->ctx, AG_LOG_RESOURCES,
+			   "The trainer runs without a sandbox (ag_pg.sandbox is off)");
+	else if (ag_sandbox_enter(sandbox))
+		ag_log(&s->ctx, AG_LOG_RESOURCES, "The trainer runs in a sandbox, %s",
+			   sandbox == AG_SANDBOX_CPU ? "for training on CPUs" : "for training on GPUs");
+	else
+		ag_log(&s->ctx, AG_LOG_RESOURCES, "The trainer runs without a sandbox: %s",
+			   strerror(errno));
+#else
+	(void) s;
+	(void) sandbox;
+#endif
+}
+
 /* JOB: options and schema; the memory budget holds from here on. */
 static AgStatus
 begin_job(Session *s)
@@ -148,6 +169,8 @@ begin_job(Session *s)
 	if (ag_fit_asks_gpu(s->options) && s->job.num_gpus != 0)
 		ag_gpu_probe(
 			&s->fit.gpu); /* before the limit: the driver maps what it likes, and gives it back */
+	else
+		confine(s, AG_SANDBOX_CPU);
 	ag_confine_memory(s->job.memory_limit_bytes, 1);
 	AG_TRY(ag_fit_check_gpu(&s->fit, &s->err));
 	return ag_table_create(&s->ctx, &s->job.schema, &s->table);
@@ -293,6 +316,8 @@ get_resources(Session *s)
 	s->ctx.deadline_ns = moment_in(grant.time_left);
 	s->fit.num_cpus = grant.num_cpus;
 	take_gpus(s, &grant);
+	if (ag_fit_asks_gpu(s->options) && s->job.num_gpus != 0) /* else it is in one already */
+		confine(s, s->fit.n_gpus > 0 ? AG_SANDBOX_GPU : AG_SANDBOX_CPU);
 	AG_TRY(ag_pool_create(&s->mem, grant.num_cpus, &s->pool, &s->err));
 	s->ctx.pool = s->pool;
 	ag_log(&s->ctx, AG_LOG_RESOURCES, "Granted: %d CPUs, %.1f MB of memory", grant.num_cpus,

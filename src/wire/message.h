@@ -34,6 +34,7 @@ typedef struct AgMsgJob
 	int64_t memory_limit_bytes; /* hard budget while rows are read */
 	const char *gpu_fallback;   /* "warn", "error", "wait" */
 	int num_gpus;               /* that all fits may use; -1: all there are */
+	bool sandbox;               /* confine itself (trainer/sandbox.h) */
 } AgMsgJob;
 
 typedef struct AgMsgNeed

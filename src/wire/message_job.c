@@ -36,6 +36,7 @@ ag_msg_job_write(AgWriter *out, const AgMsgJob *msg)
 	ag_write_i64(out, msg->memory_limit_bytes);
 	ag_write_str(out, msg->gpu_fallback);
 	ag_write_i32(out, msg->num_gpus);
+	ag_write_u8(out, msg->sandbox);
 }
 
 static void
@@ -115,6 +116,7 @@ ag_msg_job_read(AgArena *arena, const void *payload, size_t n, AgMsgJob *msg, Ag
 	msg->memory_limit_bytes = ag_read_i64(&d.in);
 	msg->gpu_fallback = ag_decode_text(&d);
 	msg->num_gpus = ag_read_i32(&d.in);
+	msg->sandbox = ag_decode_bool(&d);
 	if (msg->label_column < 0 || msg->label_column >= msg->schema.n_columns ||
 		msg->memory_limit_bytes <= 0 || msg->num_gpus < -1)
 		ag_decode_reject(&d);

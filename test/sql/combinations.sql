@@ -22,3 +22,4 @@ FROM (SELECT * FROM pairs ORDER BY id LIMIT 4) p,
     LATERAL (SELECT sum(contribution) AS s, sum(contribution) FILTER (WHERE feature = 'a') AS a, sum(contribution) FILTER (WHERE feature = 'b') AS b FROM ag_explain('pair', p, 'true')) e;
 -- what a model is asked for
 SELECT fit_cat('none', 'v', '{"max_ctr_complexity": 9}');
+SELECT count(ag_drop(name)) > 0 AS dropped FROM ag_models;

@@ -71,7 +71,7 @@ SELECT ag_drop('member');
 SELECT of_json('{"visits": 40, "channel": "web"}');
 
 SET client_min_messages = warning;
-SELECT ag_drop(name) FROM ag_models ORDER BY name COLLATE "C";
+SELECT count(ag_drop(name)) > 0 AS dropped FROM ag_models;
 DROP TABLE customer, prospect, odd, domained CASCADE;
 DROP DOMAIN outcome;
 DROP SCHEMA "Other" CASCADE;

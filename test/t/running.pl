@@ -62,5 +62,28 @@ $node->reload;
 my $job = $node->safe_psql('postgres', q{SELECT ag_fit_async('small', 'y', '} . quick_options('"name": "job"') . q{')});
 is($node->safe_psql('postgres', "SELECT ag_wait($job)"), 'succeeded', 'a job');
 like(slurp_file($node->logfile, $from), qr/LOG:  fitted model "job", version 1/, 'is told of too');
+
+# the trainer's sandbox: on for CPUs, also where GPUs were asked for and aren't there; off by the setting alone
+sub seccomp
+{
+	my (%how) = @_;
+	my $slow = start_fit($node, ($how{settings} // '') . slow_fit($how{more}));
+	my ($supervisor, $trainer) = wait_for_training($node);
+	my $status = slurp_file("/proc/$trainer/status");
+	$node->safe_psql('postgres', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '%SELECT ag_fit%' AND backend_type = 'client backend' AND pid <> pg_backend_pid()});
+	end_fit($slow);
+	return $status =~ /^Seccomp:\s*(\d)/m ? $1 : 'none';
+}
+SKIP:
+{
+	skip 'this kernel has no seccomp', 6 unless slurp_file('/proc/self/status') =~ /^Seccomp:/m;
+	is(seccomp(), '2', 'the trainer is in a sandbox');
+	is(seccomp(more => '"num_gpus": 1'), '2', 'also where it looked for GPUs first');
+	is(seccomp(settings => 'SET ag_pg.sandbox = off;'), '0', 'ag_pg.sandbox = off: in none');
+	($rc, $out, $err) = $node->psql('postgres', 'SELECT ag_version(); SET ag_pg.sandbox = off', extra_params => [ '-U', 'analyst' ]);
+	like($err, qr/permission denied to set parameter/, 'which is for superusers to set');
+	is($node->safe_psql('postgres', q{SELECT status FROM ag_doctor() WHERE "check" = 'sandbox'}), 'ok', 'the doctor looks');
+	is($node->safe_psql('postgres', q{SET ag_pg.sandbox = off; SELECT status FROM ag_doctor() WHERE "check" = 'sandbox'}), 'warn', 'and warns when it is off');
+}
 $node->stop;
 done_testing();

@@ -278,6 +278,7 @@ job(AgMem *mem, AgArena *arena)
 	a.memory_limit_bytes = INT64_C(1) << 40;
 	a.gpu_fallback = "warn";
 	a.num_gpus = 3;
+	a.sandbox = true;
 	ag_error_init(&err);
 	ag_writer_init(&out, mem);
 	ag_msg_job_write(&out, &a);
@@ -298,6 +299,7 @@ job(AgMem *mem, AgArena *arena)
 	AG_CHECK_EQ(b.memory_limit_bytes, INT64_C(1) << 40);
 	AG_CHECK_STR(b.gpu_fallback, "warn");
 	AG_CHECK_EQ(b.num_gpus, 3);
+	AG_CHECK(b.sandbox);
 	torture(mem, &out, read_job);
 
 	out.size = 0;
