@@ -22,7 +22,7 @@ extern int ag_setting_max_fits;
 extern int ag_setting_max_jobs;
 extern bool ag_setting_notify;
 extern bool ag_setting_log_fits;
-extern bool ag_setting_sandbox;         /* of a fit in a session too */
+extern bool ag_setting_sandbox;          /* of a fit in a session too */
 extern int ag_setting_job_retention_min; /* -1: for ever */
 extern int ag_setting_default_time_limit_s;
 extern int ag_setting_model_cache_kb; /* a session */

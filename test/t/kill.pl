@@ -105,7 +105,7 @@ with_trainer('a log message of garbage', $hello . q{frame(16, "\xff" x 50); slee
 with_trainer('done without a predictor', $hello . q{frame(23, pack('q<dq<q<', 1, 1.0, 0, 0)); sleep 60;}, qr/the trainer ended without a predictor|ERROR/);
 with_trainer('a frame that is not the trainer\'s to send', $hello . q{frame(3, 'xxxx'); sleep 60;}, qr/unexpected frame of type 3/);
 with_trainer('a trainer that says nothing more', $hello . q{sleep 60;}, qr/the trainer did not keep to the time limit of 1 s/, 1);
-with_trainer('more memory than there is', $hello . q{frame(18, pack('q<ld<', 1 << 50, 1, 0.0)); sleep 60;},
+with_trainer('more memory than there is', $hello . q{frame(18, pack('q<l<4CL<', 1 << 50, 1, 0, 0, 0, 0, 0)); sleep 60;},
 	qr/the fit needs about 1125899.91 GB of memory and may use .* GB\nHINT/);
 is($node->safe_psql('postgres', q{SELECT count(*) FROM ag_predictor WHERE name = 'big_y'}), '0', 'nothing was stored');
 $node->stop;
