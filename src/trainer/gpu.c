@@ -114,14 +114,13 @@ probe_with(const AgCudaTable *table, AgGpuState *state)
 }
 
 void
-ag_gpu_probe(AgGpuState *state)
+ag_gpu_probe(AgGpuState *state, AgCudaTable *table)
 {
 	char path[PATH_MAX];
 	char why[512];
-	AgCudaTable table;
 
 	memset(state, 0, sizeof *state);
-	switch (ag_gpu_module_open(&table, path, sizeof path, why, sizeof why))
+	switch (ag_gpu_module_open(table, path, sizeof path, why, sizeof why))
 	{
 		case AG_GPU_MODULE_NOWHERE:
 			say(state, "the folder of the program ag_trainer could not be found", "");
@@ -144,7 +143,59 @@ ag_gpu_probe(AgGpuState *state)
 				"Install the module and the extension from one build.");
 			return;
 		case AG_GPU_MODULE_OPEN:
-			probe_with(&table, state);
+			probe_with(table, state);
 			return;
 	}
+}
+
+/* False, and why, when it can't be opened. */
+static bool
+open_one(const AgDeviceOps *ops, AgGpuGrant *grant, AgGpu *gpu, char *why, int why_size)
+{
+	memset(gpu, 0, sizeof *gpu);
+	why[0] = '\0';
+	if (ops == NULL || ops->abi != AG_DEVICE_ABI || ops->open == NULL)
+	{
+		grant->gpu = NULL;
+		return true;
+	}
+	snprintf(gpu->name, sizeof gpu->name, "%.20s:%d", ops->kind, grant->device);
+	gpu->ops = ops;
+	if (ops->open(grant->device, grant->memory_bytes, &gpu->device, why, why_size) != AG_DEVICE_OK)
+		return false;
+	grant->gpu = gpu;
+	return true;
+}
+
+void
+ag_gpu_open(const AgCudaTable *table, AgFitJob *job, AgGpu *gpus)
+{
+	int n = 0;
+
+	for (int i = 0; i < job->n_gpus; i++)
+	{
+		char why[300];
+		AgGpuShortage *trouble = &job->gpu_trouble;
+
+		if (open_one(table->ops, &job->gpus[i], &gpus[i], why, sizeof why))
+		{
+			job->gpus[n++] = job->gpus[i];
+			continue;
+		}
+		snprintf(trouble->reason, sizeof trouble->reason,
+				 "GPU cuda:%d (%s) could not be opened: %s", job->gpus[i].device, job->gpus[i].name,
+				 why);
+		snprintf(trouble->cure, sizeof trouble->cure,
+				 "SELECT * FROM ag_gpus() shows who uses it; ag_doctor() tells more.");
+	}
+	job->n_gpus = n;
+	job->gpu_trouble.is_partial = n > 0;
+}
+
+void
+ag_gpu_close(const AgFitJob *job)
+{
+	for (int i = 0; i < job->n_gpus; i++)
+		if (job->gpus[i].gpu != NULL && job->gpus[i].gpu->ops->close != NULL)
+			job->gpus[i].gpu->ops->close(job->gpus[i].gpu->device);
 }

@@ -27,8 +27,15 @@ AgGpuModule ag_gpu_module_open(AgCudaTable *table, char *path, size_t path_size,
 
 /*
  * Loads the module and asks it. Called only when a GPU was asked for: CUDA is never touched otherwise. Never fails: what is
- * missing is in state->reason and state->cure.
+ * missing is in state->reason and state->cure. *table is that of the module; without one, empty.
  */
-void ag_gpu_probe(AgGpuState *state);
+void ag_gpu_probe(AgGpuState *state, AgCudaTable *table);
+
+/*
+ * Opens the GPUs that the job was granted; a grant that can't be opened is taken off the job's list, and told in its
+ * gpu_trouble. gpus: [AG_MAX_GPUS], which the grants then point into.
+ */
+void ag_gpu_open(const AgCudaTable *table, AgFitJob *job, AgGpu *gpus);
+void ag_gpu_close(const AgFitJob *job);
 
 #endif

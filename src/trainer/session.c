@@ -35,6 +35,8 @@
 #define HELLO_BUDGET_BYTES (INT64_C(512) << 20)
 /* To plan with, where all CPUs that there are are asked for. */
 #define MANY_CPUS 16
+/* Of the process's own memory, that a CUDA driver may map beside what the engine counts. */
+#define DRIVER_BYTES (INT64_C(8) << 30)
 
 typedef struct Session
 {
@@ -52,6 +54,8 @@ typedef struct Session
 	AgFitOptions *options;
 	AgTable *table;
 	AgFitJob fit;
+	AgCudaTable module;
+	AgGpu gpus[AG_MAX_GPUS];
 	AgPool *pool;
 	int64_t n_block_bytes;
 	int64_t reading_since_ns;
@@ -168,7 +172,8 @@ begin_job(Session *s)
 	s->host.started_ns = s->fit.started_ns;
 	if (ag_fit_asks_gpu(s->options) && s->job.num_gpus != 0)
 		ag_gpu_probe(
-			&s->fit.gpu); /* before the limit: the driver maps what it likes, and gives it back */
+			&s->fit.gpu,
+			&s->module); /* before the limit: the driver maps what it likes, and gives it back */
 	else
 		confine(s, AG_SANDBOX_CPU);
 	ag_confine_memory(s->job.memory_limit_bytes, 1);
@@ -284,6 +289,7 @@ take_gpus(Session *s, const AgMsgGrant *grant)
 				ours->memory_bytes = found->free_bytes;
 			memcpy(ours->name, found->name, sizeof ours->name);
 		}
+	ag_gpu_open(&s->module, &s->fit, s->gpus);
 }
 
 /* NEED, and the wait for the GRANT. The buffer of the blocks goes first: it would only take from the grant. */
@@ -312,7 +318,7 @@ get_resources(Session *s)
 		return unexpected(s, &header, "GRANT");
 	AG_TRY(ag_msg_grant_read(&s->arena, s->payload, header.n_bytes, &grant, &s->err));
 	s->mem.limit_bytes = grant.memory_bytes;
-	ag_confine_memory(grant.memory_bytes, grant.num_cpus);
+	ag_confine_memory(grant.memory_bytes + (grant.n_gpus > 0 ? DRIVER_BYTES : 0), grant.num_cpus);
 	s->ctx.deadline_ns = moment_in(grant.time_left);
 	s->fit.num_cpus = grant.num_cpus;
 	take_gpus(s, &grant);
@@ -459,6 +465,7 @@ ag_session_serve(int socket, const char *build_id)
 	status = converse(s);
 	if (status != AG_OK)
 		say_error(s, status);
+	ag_gpu_close(&s->fit);
 	ag_pool_free(s->pool);
 	ag_table_free(s->table);
 	ag_options_free(s->options);

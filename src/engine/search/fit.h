@@ -85,8 +85,9 @@ typedef struct AgFitJob
 	int gpu_limit;      /* GPUs that fits may use; -1: all there are */
 	bool gpu_required;  /* a GPU asked for and not to be had is an error, not a WARNING */
 	AgGpuNeed gpu_need; /* what the host leased for */
-	int n_gpus;         /* granted */
+	int n_gpus;         /* granted, and opened */
 	AgGpuGrant gpus[AG_MAX_GPUS];
+	AgGpuShortage gpu_trouble; /* what was granted and couldn't be opened; empty: nothing */
 } AgFitJob;
 
 /*

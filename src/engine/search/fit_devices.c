@@ -108,13 +108,23 @@ families_tell(AgFit *fit)
 			text);
 }
 
+static bool
+trouble_copy(const AgGpuShortage *trouble, AgGpuShortage *shortage)
+{
+	if (trouble->reason[0] == '\0')
+		return false;
+	*shortage = *trouble;
+	return true;
+}
+
 /* Exactly one WARNING a fit, however many models ask. */
 AgStatus
 ag_fit_tell_devices(AgFit *fit)
 {
 	const AgFitJob *job = fit->job;
 	AgGpuShortage shortage;
-	bool is_short = ag_gpu_shortage(job->options, &job->gpu, job->gpu_limit, &shortage) ||
+	bool is_short = trouble_copy(&job->gpu_trouble, &shortage) ||
+					ag_gpu_shortage(job->options, &job->gpu, job->gpu_limit, &shortage) ||
 					ag_gpu_taken(job->options, &job->gpu_need, job->gpus, job->n_gpus, &shortage);
 
 	if (is_short && job->gpu_required)

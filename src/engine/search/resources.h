@@ -8,6 +8,7 @@
 #ifndef AG_RESOURCES_H
 #define AG_RESOURCES_H
 
+#include "engine/base/device.h"
 #include "engine/search/options.h"
 
 #define AG_GPU_SHARES 60
@@ -47,6 +48,7 @@ typedef struct AgGpuGrant
 	int shares;           /* 1 to 60 */
 	int64_t memory_bytes; /* that the fit may take of it */
 	char name[64];
+	AgGpu *gpu; /* opened by the host; NULL: nothing is computed on it */
 } AgGpuGrant;
 
 /* Why a GPU that was asked for isn't used. */

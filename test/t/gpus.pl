@@ -1,0 +1,191 @@
+# GPUs are a budget over all running fits: shares of them are leased, never twice, and ag_pg.gpu_fallback says what happens when none is
+# left. The module is a fake, compiled here, that claims GPUs; it lies beside a copy of the library and its program in a folder that stands
+# before the server's own in dynamic_library_path, where background workers look. No GPU is needed; a real one is never asked.
+use strict;
+use warnings;
+use lib 'test/perl';
+use AgFit;
+use File::Copy qw(copy);
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+plan skip_all => 'there is no C compiler (cc)' if system('cc --version >/dev/null 2>&1') != 0;
+
+my $home = PostgreSQL::Test::Utils::tempdir() . '/installation';
+mkdir $home;
+chomp(my $libdir = `$ENV{PG_CONFIG} --pkglibdir`);
+copy("$libdir/$_", "$home/$_") or die "$_: $!" for 'ag_pg.so', 'ag_trainer';
+chmod 0755, "$home/ag_trainer";
+
+my $MODULE = <<'C';
+#include <stdio.h>
+#include <string.h>
+#include "kernels/ag_cuda.h"
+#ifndef GPUS
+#define GPUS 2
+#endif
+#ifndef FAMILIES
+#define FAMILIES "GBM XGB"
+#endif
+static void probe(AgCudaProbe *f)
+{
+	memset(f, 0, sizeof *f);
+	f->driver_version = f->runtime_version = 13000;
+	f->n_devices = f->n_usable = GPUS;
+	for (int i = 0; i < GPUS; i++)
+	{
+		AgCudaDevice *d = &f->devices[i];
+		d->index = i;
+		snprintf(d->name, sizeof d->name, "Fake %d", i);
+		d->total_bytes = 10000000000;
+		d->free_bytes = i == 0 ? 9500000000 : 2000000000;
+		d->usable = 1;
+	}
+}
+#ifdef BROKEN
+static AgDeviceStatus open(int index, int64_t limit, AgDevice **device, char *why, int size)
+{
+	*device = 0;
+	snprintf(why, size, "it is out of order");
+	return AG_DEVICE_LOST;
+}
+static const AgDeviceOps ops = {.abi = AG_DEVICE_ABI, .kind = "cuda", .open = open};
+#endif
+bool ag_cuda_init(uint32_t abi, AgCudaTable *t)
+{
+	t->abi = abi; t->architectures = "sm_90"; t->families = FAMILIES; t->probe = probe; t->ops = 0;
+#ifdef BROKEN
+	t->ops = &ops;
+#endif
+	return abi == AG_CUDA_ABI;
+}
+C
+
+sub module
+{
+	open my $file, '>', "$home/fake.c" or die;
+	print $file $MODULE;
+	close $file;
+	unlink "$home/ag_pg_cuda.so";
+	system('cc', '-shared', '-fPIC', '-I.', '-Isrc', (map { "-D$_" } @_), '-o', "$home/ag_pg_cuda.so", "$home/fake.c") == 0 or die 'cc failed';
+	return;
+}
+
+module();
+my $node = PostgreSQL::Test::Cluster->new('gpus');
+$node->init;
+$node->append_conf('postgresql.conf', "fsync = off\nmax_worker_processes = 8\ndynamic_library_path = '$home:\$libdir'\n");
+$node->start;
+make_data($node);
+my $PART = '"num_cpus": 1, "verbosity": 3';
+
+# What a quick fit says; before: settings.
+sub told
+{
+	my ($options, $before) = @_;
+	my ($rc, $out, $err) = $node->psql('postgres', ($before // '') . "SELECT ag_fit('small', 'y', '{\"name\": \"quick\"" . ($options ? ", $options" : '') . "}')");
+	return $err . ($rc == 0 ? "stored $out" : 'failed');
+}
+my $GBM = '"hyperparameters": {"GBM": {"num_boost_round": 5}}, ' . $PART;
+
+# Shares of a GPU that are leased.
+sub leased { my ($gpu) = @_; return $node->safe_psql('postgres', "SELECT count(*) FROM pg_locks WHERE database = 0 AND objsubid = 16711 AND classid = " . (4 + $gpu)); }
+sub cancel { my ($name) = @_; $node->safe_psql('postgres', "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '%$name%' AND backend_type = 'client backend' AND pid <> pg_backend_pid()"); return; }
+sub wait_leased { my ($gpu, $n) = @_; return wait_until(30, sub { leased($gpu) == $n }); }
+
+# --- one fit
+like(told($GBM), qr/'num_gpus': 0, /, 'nobody asks: no GPU is used');
+unlike(told($GBM), qr/WARNING|Uses/, 'nor spoken of');
+like(told("\"num_gpus\": 1, $GBM"), qr/Uses 1 of GPU cuda:0 \(Fake 0\), 9.00 GB of its memory\n.*Fitting GBM with 'num_gpus': 1, 'num_cpus': 1/s, 'a GPU for the fit');
+like(told("\"num_gpus\": \"auto\", $GBM"), qr/Uses 1 of GPU cuda:0/, 'as many as can be used');
+like(told("\"ag_args_fit\": {\"num_gpus\": 0.5}, $GBM"), qr/Uses 0.5 of GPU cuda:0 \(Fake 0\), 4.50 GB.*Fitting GBM with 'num_gpus': 0.5, 'num_cpus': 1/s, 'a part of one');
+like(told("\"num_gpus\": 2, $GBM"), qr/Uses 1 of GPU cuda:1 \(Fake 1\), 2.00 GB/, 'no more of its memory than is free');
+like(told("\"num_gpus\": 1, $GBM", 'SET ag_pg.gpu_memory_fraction = 0.3; '), qr/3.00 GB of its memory/, 'ag_pg.gpu_memory_fraction');
+like(told("\"ag_args_fit\": {\"num_gpus\": 0.5}, \"num_bag_folds\": 3, $GBM"),
+	qr/Fitting GBM_BAG_L1 with 'num_gpus': 0.5, 'num_cpus': 1\n.*Folding resources per job \{'num_gpus': 0.5, 'num_cpus': 1\}/, 'the two lines of a bag');
+
+# --- more than there is
+my $many = told("\"num_gpus\": 3, $GBM");
+like($many, qr/WARNING:  not all GPUs that were asked for can be used: 3 GPUs are asked for, and 2 can be used\nHINT:.*ag_gpus\(\)/, 'a total over what exists');
+is(scalar(() = $many =~ /WARNING/g), 1, 'is one WARNING');
+like($many, qr/Uses 1 of GPU cuda:1.*stored quick/s, 'and what there is is used');
+like(told("\"num_gpus\": 3, $GBM", "SET ag_pg.gpu_fallback = 'error'; "), qr/ERROR:  not all GPUs that were asked for can be used: 3 GPUs.*failed/s, 'or an error');
+like(told("\"num_gpus\": 3, $GBM", "SET ag_pg.gpu_fallback = 'wait'; "), qr/ERROR:  not all GPUs.*failed/s, 'no waiting for what never comes');
+like(told("\"num_gpus\": 1, \"ag_args_fit\": {\"num_gpus\": 2}, $GBM"), qr/ERROR:  model "GBM" asks for 2 GPUs, but the whole fit has 1\nHINT:/, 'a model over the total');
+like(told("\"num_gpus\": 1, $GBM", 'SET ag_pg.num_gpus = 0; '), qr/WARNING:  no GPU can be used, so the models are fitted on the CPU: the setting ag_pg.num_gpus is 0\nHINT:/, 'ag_pg.num_gpus = 0');
+like(told("\"num_gpus\": 2, $GBM", 'SET ag_pg.num_gpus = 1; '), qr/WARNING:  .* and 1 can be used \(ag_pg.num_gpus\)\n.*Uses 1 of GPU cuda:0/s, 'ag_pg.num_gpus = 1');
+
+# --- families
+my $lr = told('"num_gpus": 1, "hyperparameters": {"GBM": {"num_boost_round": 5}, "LR": {}, "KNN": {}}');
+like($lr, qr/NOTICE:  No GPU path: LR and KNN are fitted on the CPU\n/, 'families without a GPU path say so');
+unlike($lr, qr/WARNING/, 'which is no fault');
+unlike(told('"num_gpus": 1, "hyperparameters": {"LR": {}}'), qr/WARNING|Uses/, 'nor is a fit of only such');
+my $fp16 = told('"hyperparameters": {"AG_ARGS_FIT": {"use_fp16": true}, "GBM": {"num_boost_round": 5, "ag_args_fit": {"num_gpus": 1}}}');
+is(scalar(() = $fp16 =~ /"use_fp16" means nothing to GBM/g), 1, 'use_fp16 for trees says so once');
+like($fp16, qr/Uses 1 of GPU cuda:0/, 'and asks on for the GPU');
+like(told("\"hyperparameters\": {\"CAT\": {\"iterations\": 5}, \"GBM\": {\"num_boost_round\": 5}}, \"num_gpus\": 1"), qr/WARNING:  not all GPUs .*: the CUDA module has no code to train CAT\n.*Uses 1/s, 'a module that lacks a family');
+
+# --- fits beside each other; each has a CPU, so there may be two of them
+my $slow = '"ag_args_fit": {"num_gpus": %s, "early_stop": null}, "num_cpus": 1, "verbosity": 3';
+sub slow_on { my ($name, $gpus) = @_; return start_fit($node, slow_fit("\"name\": \"$name\", " . sprintf($slow, $gpus)) =~ s/"ag_args_fit": \{"early_stop": null\}, //r); }
+sub set { $node->safe_psql('postgres', "LOAD 'ag_pg';" . join '', map { "ALTER SYSTEM SET $_;" } @_); $node->reload; return; }
+my $whole = "\"ag_args_fit\": {\"num_gpus\": 1}, $GBM";
+SKIP:
+{
+	skip 'one CPU', 14 if `nproc` < 2;
+	my $one = slow_on('slow_one', 1);
+	ok(wait_leased(0, 60), 'a whole GPU is 60 shares');
+	like(told($whole), qr/Uses 1 of GPU cuda:1 /, 'another fit gets the other one');
+	like(told("\"num_gpus\": 2, $GBM"), qr/WARNING:  not all GPUs that were asked for can be used: other fits hold all but 1 of the 2 asked for\n.*Uses 1 of GPU cuda:1 /s, 'or half of what it asks for');
+	cancel('slow_one');
+	end_fit($one);
+	set('ag_pg.num_gpus = 1');
+	$one = slow_on('slow_half', 0.5);
+	ok(wait_leased(0, 30), 'half a GPU is 30 shares');
+	like(told($whole), qr/WARNING:  no GPU can be used, so the models are fitted on the CPU: other fits hold the GPUs\nHINT:.*"wait".*'num_gpus': 0,.*stored quick/s, 'warn: a fit for which too little is left runs on the CPU');
+	like(told($whole, "SET ag_pg.gpu_fallback = 'error'; "), qr/ERROR:  no GPU can be used: other fits hold the GPUs\nHINT:.*failed/s, 'error: it fails');
+	like(told("\"time_limit\": 1, $whole", "SET ag_pg.gpu_fallback = 'wait'; "),
+		qr/NOTICE:  waiting for a GPU \(ag_pg.num_gpus\).*ERROR:  the time limit of 1 s passed while waiting [\d.]+ s for a GPU \(ag_pg.num_gpus\)\nHINT:.*ag_pg.gpu_fallback/s,
+		'wait: it waits as long as its time limit lets it');
+	like(told("\"ag_args_fit\": {\"num_gpus\": 0.5}, $GBM", "SET ag_pg.gpu_fallback = 'wait'; "), qr/\A(?!.*waiting).*Uses 0.5 of GPU cuda:0/s, 'the other half is shared out');
+	like(told("\"num_gpus\": \"auto\", $GBM"), qr/\A(?!.*WARNING)/s, '"auto" is content with none');
+	is(leased(0) . ' ' . leased(1), '30 0', 'and each fit has given its shares back');
+	my $waiting = start_fit($node, "SET ag_pg.gpu_fallback = 'wait'; SELECT ag_fit('small', 'y', '{\"name\": \"patient\", $whole}')");
+	ok(wait_until(20, sub { eval { $waiting->{run}->pump_nb }; return $waiting->{err} =~ /waiting for a GPU/; }), 'a fit that waits');
+	cancel('slow_half');
+	end_fit($one);
+	end_fit($waiting);
+	like($waiting->{err}, qr/Uses 1 of GPU cuda:0/, 'gets the GPU when the one before is cancelled');
+	like($waiting->{out}, qr/^patient$/m, 'and is stored');
+
+	# the trainer killed: the lease goes with it
+	$one = slow_on('slow_killed', 1);
+	wait_leased(0, 60);
+	kill 'KILL', $_ for trainers(supervisors($node));
+	end_fit($one);
+	nothing_left($node, 'a killed trainer');
+	set('ag_pg.num_gpus = -1');
+}
+
+# --- the GPU doesn't open
+module('BROKEN');
+like(told($whole), qr/WARNING:  no GPU can be used, so the models are fitted on the CPU: GPU cuda:0 \(Fake 0\) could not be opened: it is out of order\nHINT:.*stored quick/s, 'a GPU that can not be opened');
+like(told($whole, "SET ag_pg.gpu_fallback = 'error'; "), qr/ERROR:  no GPU can be used: GPU cuda:0 .*failed/s, 'or an error');
+module('FAMILIES=""');
+like(told($whole), qr/WARNING:  no GPU can be used.*: the CUDA module has no code to train GBM\n/, 'a module that trains nothing');
+
+# --- a whole bag of everything, asked as people ask; cancelled
+module();
+$node->safe_psql('postgres', 'CREATE TABLE few AS SELECT * FROM big LIMIT 2000');
+my $best = start_fit($node, q{SELECT ag_fit('few', 'y', '{"presets":"best_quality","verbosity":4,"time_limit":70000,"ag_args_fit":{"num_gpus":1}}')});
+ok(wait_until(60, sub { return eval { $best->{run}->pump_nb }, $best->{err} =~ /Folding resources per job/; }), 'best_quality with a GPU for each training begins');
+like($best->{err}, qr/No GPU path: [\w, ]+ and \w+ are fitted on the CPU/, 'and says what has no GPU path');
+like($best->{err}, qr/Fitting GBM_BAG_L1 with 'num_gpus': 1, /, 'and what it gives each model');
+cancel('best_quality');
+end_fit($best);
+like($best->{err}, qr/ERROR:.*canceling statement due to user request/, 'it can be cancelled');
+nothing_left($node, 'best_quality');
+like(told('"hyperparameters":{"GBM":{"ag_args_fit":{"num_gpus":1}}}'), qr/Uses 1 of GPU cuda:0.*stored quick/s, 'a GPU for one family');
+$node->stop;
+done_testing();
