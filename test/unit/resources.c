@@ -367,6 +367,40 @@ plans(AgMem *mem)
 	AG_CHECK_EQ(ag_gpu_shares(1024.0), AG_MAX_GPUS * AG_GPU_SHARES);
 }
 
+/* What the leaderboard shows: where trainings really ran, not where they were to. */
+static void
+devices(void)
+{
+	static const AgGpuGrant grants[] = {{.device = 1, .shares = 60}, {.device = 3, .shares = 60}};
+	AgTrained trained[4];
+	AgFitModel model;
+	char text[AG_DEVICES_TEXT];
+
+	memset(trained, 0, sizeof trained);
+	memset(&model, 0, sizeof model);
+	ag_trained_devices(trained, 4, text, sizeof text);
+	AG_CHECK_STR(text, "cpu");
+	ag_trained_devices(trained, 0, text, sizeof text);
+	AG_CHECK_STR(text, "cpu");
+	model.children = trained;
+	model.n_children = 4;
+	model.plan.n_parallel = 2;
+	model.plan.gpu_shares = 30;
+	AG_CHECK(ag_fit_model_gpus(&model) == 0.0);
+	trained[1].gpu = &grants[0];
+	ag_trained_devices(&trained[1], 1, text, sizeof text);
+	AG_CHECK_STR(text, "cuda:1");
+	AG_CHECK(ag_fit_model_gpus(&model) == 0.5);
+	trained[2].gpu = &grants[1];
+	trained[3].gpu = &grants[1];
+	ag_trained_devices(trained, 4, text, sizeof text);
+	AG_CHECK_STR(text, "cpu, cuda:1, cuda:3");
+	trained[0].gpu = &grants[0];
+	ag_trained_devices(trained, 4, text, sizeof text);
+	AG_CHECK_STR(text, "cuda:1, cuda:3");
+	AG_CHECK(ag_fit_model_gpus(&model) == 1.0); /* two at a time */
+}
+
 int
 main(void)
 {
@@ -377,6 +411,7 @@ main(void)
 	limits(&mem);
 	families(&mem);
 	plans(&mem);
+	devices();
 	AG_CHECK_EQ(mem.used_bytes, 0);
 	return ag_unit_done("resources");
 }

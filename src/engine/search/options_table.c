@@ -40,8 +40,11 @@ static const AgOptionSpec specs[] = {
 	 "Combine the models to a weighted mean"},
 	{"ag_args_fit", "object", "num_gpus, num_cpus, max_time_limit, early_stop, use_fp16", "{}",
 	 true, "Arguments of every model's fit; a model's own ag_args_fit wins over it"},
-	{"ag_args_ensemble", "object", "fold_fitting_strategy, num_folds_parallel, save_bag_folds",
-	 "{}", true, "How the folds of a bagged model are fitted"},
+	{"ag_args_ensemble", "object",
+	 "fold_fitting_strategy, num_folds_parallel, save_bag_folds, ag_args_fit", "{}", true,
+	 "How the folds of a bagged model are fitted; ag_args_fit: num_gpus and num_cpus that they "
+	 "have "
+	 "together"},
 	{"included_model_types", "text or array of text", "model families", "null", true,
 	 "Families to fit of those in hyperparameters; null: all"},
 	{"excluded_model_types", "text or array of text", "model families", "[]", true,
@@ -52,8 +55,9 @@ static const AgOptionSpec specs[] = {
 	 "Number of trials of a search over hyperparameters"},
 
 	/* resources */
-	{"num_gpus", "number or text", "at least 0, or auto", "\"auto\"", true,
-	 "GPUs for the whole fit, shared by its models; fractions are allowed"},
+	{"num_gpus", "number or text", "at least 0, or auto", "null", true,
+	 "GPUs for the whole fit, shared by its models; fractions are allowed; auto: as many as can be "
+	 "used, and none is no fault; null: as its models ask"},
 	{"num_cpus", "integer or text", "at least 1, or auto", "\"auto\"", true,
 	 "CPUs for the whole fit; auto: all that ag_pg.num_cpus allows"},
 	{"memory_limit", "number or text", "greater than 0, or auto", "\"auto\"", true,
