@@ -32,7 +32,8 @@ again(Again *a, const Setting *s)
 	AG_REQUIRE(table_make(&a->ctx, s, &a->table) == AG_OK);
 	AG_REQUIRE(ag_table_finish(&a->ctx, a->table, &n_left_out) == AG_OK);
 	AG_REQUIRE(ag_label_fit(&a->ctx, a->table, 3, AG_PROBLEM_AUTO, NULL, &a->label) == AG_OK);
-	AG_REQUIRE(ag_pipeline_fit(&a->ctx, a->table, a->label, "UTC", false, NULL, &a->pipeline) == AG_OK);
+	AG_REQUIRE(ag_pipeline_fit(&a->ctx, a->table, a->label, "UTC", false, NULL, &a->pipeline) ==
+			   AG_OK);
 	a->fit.ctx = a->ctx;
 	a->fit.options = a->options;
 	a->fit.label = a->label;
