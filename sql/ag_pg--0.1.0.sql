@@ -171,7 +171,7 @@ COMMENT ON TABLE @extschema@.ag_member_part IS 'the bytes of a member, in parts 
 CREATE FUNCTION @extschema@.ag_fit(data text, label text, options jsonb DEFAULT '{}') RETURNS text
     LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 AS 'MODULE_PATHNAME', 'ag_sql_fit';
 COMMENT ON FUNCTION @extschema@.ag_fit(text, text, jsonb) IS
-    'trains a predictor of the column label on a table or query, stores it and gives its name; ag_options() lists the options';
+    'trains a predictor of the column label on a table or query, stores it and gives its name (with the option dry_run only the plan, as JSON); ag_options() lists the options';
 
 CREATE FUNCTION @extschema@.ag_fit_async(data text, label text, options jsonb DEFAULT '{}') RETURNS bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE COST 10000 AS 'MODULE_PATHNAME', 'ag_sql_fit_async';
@@ -642,6 +642,18 @@ CREATE FUNCTION @extschema@.ag_activate(name text, version integer) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'ag_sql_activate';
 COMMENT ON FUNCTION @extschema@.ag_activate(text, integer) IS
     'makes a version the current one, and keeps it so when newer ones are fitted; version NULL: the newest again';
+
+CREATE FUNCTION @extschema@.ag_refresh(model text, activate text DEFAULT 'if_better', options jsonb DEFAULT '{}') RETURNS text
+    LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 AS 'MODULE_PATHNAME', 'ag_sql_refresh';
+COMMENT ON FUNCTION @extschema@.ag_refresh(text, text, jsonb) IS
+    'fits a model again as it was fitted, on its data as they are now, with options put over the old ones; gives the new version as name@3; activate: if_better (it becomes current only when its validation score is better than the current version''s), always, or never';
+
+CREATE FUNCTION @extschema@.ag_delete_members(model text, models_to_keep text[] DEFAULT NULL, models_to_delete text[] DEFAULT NULL,
+        dry_run boolean DEFAULT false)
+    RETURNS TABLE (member text, bytes bigint)
+    LANGUAGE c VOLATILE PARALLEL UNSAFE COST 10000 ROWS 10 AS 'MODULE_PATHNAME', 'ag_sql_delete_members';
+COMMENT ON FUNCTION @extschema@.ag_delete_members(text, text[], text[], boolean) IS
+    'deletes members of a version: all but those to keep (''best'': what it predicts with) and what they combine, or those to delete with the folds of bags among them; gives what went, and its bytes; dry_run: what would go';
 
 CREATE FUNCTION @extschema@.ag_rename(model text, new_name text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'ag_sql_rename';

@@ -295,8 +295,8 @@ ag_fit_begin_of(FunctionCallInfo fcinfo, const char *function)
 						: PG_GETARG_JSONB_P_COPY(2));
 }
 
-static void
-fit_in_session(AgFitCall *call)
+const char *
+ag_fit_in_session(AgFitCall *call)
 {
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
@@ -307,11 +307,15 @@ fit_in_session(AgFitCall *call)
 		ag_line_wait(call->line);
 	ag_fit_end_line(call);
 	ag_running_end(call->running);
-	ag_fit_store(call);
-	ag_job_record_fit(call);
-	ag_fit_tell_how_to_predict(call);
-	ag_fit_log(call);
+	if (!call->options->dry_run)
+	{
+		ag_fit_store(call);
+		ag_job_record_fit(call);
+		ag_fit_tell_how_to_predict(call);
+		ag_fit_log(call);
+	}
 	SPI_finish();
+	return call->options->dry_run ? ag_text_from_utf8(call->fitted.plan_json) : call->name;
 }
 
 /* ag_fit(data text, label text, options jsonb) RETURNS text */
@@ -320,11 +324,12 @@ ag_sql_fit(PG_FUNCTION_ARGS)
 {
 	MemoryContext caller = CurrentMemoryContext;
 	AgFitCall *call = ag_fit_begin_of(fcinfo, "ag_fit");
-	text *name;
+	const char *volatile result = NULL;
+	text *text_result;
 
 	PG_TRY();
 	{
-		fit_in_session(call);
+		result = ag_fit_in_session(call);
 	}
 	PG_CATCH();
 	{
@@ -333,7 +338,7 @@ ag_sql_fit(PG_FUNCTION_ARGS)
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(caller);
-	name = cstring_to_text(call->name);
+	text_result = cstring_to_text(result);
 	MemoryContextDelete(call->context);
-	PG_RETURN_TEXT_P(name);
+	PG_RETURN_TEXT_P(text_result);
 }

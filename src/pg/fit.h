@@ -82,6 +82,8 @@ extern AgFitCall *ag_fit_begin_of(FunctionCallInfo fcinfo, const char *function)
 extern void ag_fit_prepare(AgFitCall *call);
 extern void ag_fit_send(AgFitCall *call);
 extern void ag_fit_end_line(AgFitCall *call);
+/* All of it behind begin. Gives what ag_fit is to give: the name, or of a dry run the plan. */
+extern const char *ag_fit_in_session(AgFitCall *call);
 
 /* The standard errors of a standby, a read-only transaction and parallel mode. */
 extern void ag_fit_refuse_early(const char *function);

@@ -175,6 +175,10 @@ ag_sql_fit_async(PG_FUNCTION_ARGS)
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
 	ag_fit_prepare(call);
+	if (call->options->dry_run)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("option \"dry_run\" is for ag_fit: a job has nothing to give back")));
 	refuse_temp(call->source);
 	refuse_temp(call->tuning);
 	check_orders_owner();

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/base/threads.h"
 #include "engine/search/fit_state.h"
 
 /* Of the time promised, what is kept for the results' way to the catalogue. */
@@ -219,7 +220,7 @@ ag_fit_run(const AgContext *ctx, const AgFitJob *job, AgTable *table, const AgFi
 	AgFit fit;
 	AgStatus status;
 	double value;
-	int64_t deadline;
+	int64_t deadline, need_bytes = 0;
 	const char *best;
 
 	memset(&fit, 0, sizeof fit);
@@ -236,11 +237,18 @@ ag_fit_run(const AgContext *ctx, const AgFitJob *job, AgTable *table, const AgFi
 	deadline_set(&fit);
 
 	AG_GO(ag_fit_tell_devices(&fit));
+	if (fit.options->dry_run) /* while the table is as it was when the memory was leased */
+		need_bytes = ag_fit_memory(table, fit.options, ag_pool_size(ctx->pool));
 	AG_GO(prepare_label(&fit));
 	AG_GO(ag_fit_read_roles(&fit));
 	AG_GO(prepare_features(&fit));
 	AG_GO(ag_fit_split(&fit));
 	AG_GO(ag_fit_plan_levels(&fit));
+	if (fit.options->dry_run)
+	{
+		status = ag_fit_dry_run(&fit, need_bytes);
+		goto done;
+	}
 	deadline = fit.ctx.deadline_ns;
 	fit.ctx.deadline_ns = ag_fit_models_deadline(&fit);
 	AG_GO(ag_fit_models(&fit));

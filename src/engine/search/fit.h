@@ -21,7 +21,8 @@ typedef struct AgFittedPredictor
 	const char *best_model;
 	double score_val; /* higher is better */
 	double fit_seconds;
-	const char *plan_json; /* the executed plan: options in force, seeds, folds, rounds */
+	const char *
+		plan_json; /* the executed plan: options in force, seeds, folds, rounds; of a dry run what would be */
 	const char *const *warnings;
 	int n_warnings;
 } AgFittedPredictor;

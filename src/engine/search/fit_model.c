@@ -158,8 +158,8 @@ done:
 
 /* --- training */
 
-static void
-train_data_set(const AgFit *fit, const AgSplit *split, AgTrainData *data)
+void
+ag_fit_train_data(const AgFit *fit, const AgSplit *split, AgTrainData *data)
 {
 	memset(data, 0, sizeof *data);
 	data->problem = fit->label->problem;
@@ -220,7 +220,7 @@ train_on(AgFit *fit, const AgContext *ctx, const AgSplit *split, const AgFitMode
 	training.split = split->number;
 	training.max_rounds = max_rounds;
 	training.last = last;
-	train_data_set(fit, split, &data);
+	ag_fit_train_data(fit, split, &data);
 	return ag_family_train(ctx, ag_fit_rows(fit, model->level), &training, &data, trained);
 }
 

@@ -46,8 +46,21 @@ ag_fit_booster_seconds(const AgFit *fit)
 /*
  * This model's share of what is left: twice an equal part for the first of many, all for the last, but not so little that
  * it isn't worth beginning. One model well fitted is worth more than several begun; what a model leaves over goes to the next
- * ones. And its own limit.
+ * ones.
  */
+double
+ag_fit_share(const AgFit *fit, double left, int waiting)
+{
+	double share = left / (waiting + 2) * 2.0;
+
+	if (share < fit->least_share)
+		share = fit->least_share;
+	if (waiting > 0 && share > left * MOST_SHARE)
+		share = left * MOST_SHARE;
+	return waiting > 0 ? share : left;
+}
+
+/* Its share, and its own limit. */
 static int64_t
 model_deadline(const AgFit *fit, int m)
 {
@@ -56,14 +69,9 @@ model_deadline(const AgFit *fit, int m)
 
 	if (deadline != INT64_MAX)
 	{
-		int waiting = fit->options->n_models - m - 1;
-		double left = (double) (deadline - now) * 1e-9, share = left / (waiting + 2) * 2.0;
+		double left = (double) (deadline - now) * 1e-9;
 
-		if (share < fit->least_share)
-			share = fit->least_share;
-		if (waiting > 0 && share > left * MOST_SHARE)
-			share = left * MOST_SHARE;
-		deadline = now + (int64_t) ((waiting > 0 ? share : left) * 1e9);
+		deadline = now + (int64_t) (ag_fit_share(fit, left, fit->options->n_models - m - 1) * 1e9);
 	}
 	if (config->max_time_limit < 1e9 && now + (int64_t) (config->max_time_limit * 1e9) < deadline)
 		deadline = now + (int64_t) (config->max_time_limit * 1e9);
@@ -219,8 +227,8 @@ model_run(AgFit *fit, int m, AgError *failure)
 }
 
 /* Nothing on a higher level has anything of the distances between rows that the level below hasn't told. */
-static bool
-is_for_level(const AgFit *fit, const AgModelConfig *config)
+bool
+ag_fit_is_for_level(const AgFit *fit, const AgModelConfig *config)
 {
 	return fit->level == 1 || config->family->id != AG_FAMILY_KNN;
 }
@@ -234,7 +242,7 @@ never_begun(AgFit *fit, int m)
 	{
 		AgFitModel model;
 
-		if (!is_for_level(fit, &fit->options->models[m]))
+		if (!ag_fit_is_for_level(fit, &fit->options->models[m]))
 			continue;
 		ag_fit_model_begin(fit, &fit->options->models[m], &model);
 		ag_fit_failure_add(fit, &model, AG_ERR_TIME, "no time was left to begin it");
@@ -257,7 +265,7 @@ level_fit(AgFit *fit, AgError *failure)
 			never_begun(fit, m);
 			break;
 		}
-		if (is_for_level(fit, &fit->options->models[m]))
+		if (ag_fit_is_for_level(fit, &fit->options->models[m]))
 			AG_TRY(model_run(fit, m, failure));
 	}
 	fit->at_model = n;

@@ -250,6 +250,12 @@ parse_weight_evaluation(OptionParser *p, const AgOptionNode *node)
 }
 
 static AgStatus
+parse_dry_run(OptionParser *p, const AgOptionNode *node)
+{
+	return bool_parse(p, node, &p->out->dry_run);
+}
+
+static AgStatus
 parse_time_column(OptionParser *p, const AgOptionNode *node)
 {
 	return column_parse(p, node, &p->out->time_column);
@@ -417,6 +423,7 @@ static const struct
 	{"groups", parse_groups},
 	{"weight_evaluation", parse_weight_evaluation},
 	{"time_column", parse_time_column},
+	{"dry_run", parse_dry_run},
 	{"tuning_data", parse_tuning_data},
 	{"label_count_threshold", parse_label_count_threshold},
 	{"positive_class", parse_positive_class},

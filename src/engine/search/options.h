@@ -117,6 +117,7 @@ typedef struct AgFitOptions
 	bool weight_evaluation;        /* weights count in scores, too */
 	char *time_column;             /* NULL: none */
 	char *tuning_data;             /* a table or query; NULL: none */
+	bool dry_run;                  /* nothing is fitted, only planned */
 	int64_t label_count_threshold; /* classes of fewer rows are left out; 0: none is */
 	char *positive_class;          /* NULL: the rule */
 	char *time_zone;               /* NULL: the session's */

@@ -136,8 +136,10 @@ static const AgOptionSpec specs[] = {
 	{"random_state", "integer", "0 to 9223372036854775807", "0", true,
 	 "Seed: the same data, options and seed give the same predictor"},
 	{"replay", "text", "name@version", "null", false, "Repeat that version's fit exactly"},
-	{"dry_run", "boolean", "true or false", "false", false,
-	 "Only say what would be fitted, on what device, with what memory"},
+	{"dry_run", "boolean", "true or false", "false", true,
+	 "Fit and store nothing: ag_fit reads the rows, says what would be fitted, on what device, "
+	 "with "
+	 "what memory and time, and gives that as JSON text"},
 	{"time_zone", "text", "a time zone", "null", true,
 	 "Zone in which parts of a timestamptz are taken; null: the session's"},
 };
