@@ -8,7 +8,7 @@
 /* What a histogram should hold: [n_features][256] of each. */
 typedef struct Sums
 {
-	int64_t g[16][AG_HIST_BINS], h[16][AG_HIST_BINS];
+	int64_t g[16][AG_HIST_BINS], h[16][AG_HIST_BINS], rows[16][AG_HIST_BINS];
 } Sums;
 
 static void
@@ -22,20 +22,29 @@ sum_rows(const AgBins *bins, const AgRowList *list, int64_t n, Sums *sums)
 
 			sums->g[f][bin] += ag_packed_g(list->grads[list->ids[i]]);
 			sums->h[f][bin] += ag_packed_h(list->grads[list->ids[i]]);
+			sums->rows[f][bin]++;
 		}
 }
 
 static int
-n_differences(const AgHistBuilder *builder, const AgHist *hist, const Sums *sums)
+n_differences(const AgHistBuilder *builder, const AgHist *hist, const uint8_t *is_used,
+			  const Sums *sums)
 {
 	int n = 0;
 
 	for (int f = 0; f < builder->bins->n_features; f++)
 	{
 		int n_bins = builder->bins->features[f].n_bins + 1;
-		int64_t g[AG_HIST_BINS], h[AG_HIST_BINS];
+		int64_t g[AG_HIST_BINS], h[AG_HIST_BINS], rows[AG_HIST_BINS];
 
+		if (!is_used[f])
+			continue;
 		ag_hist_load(&builder->layout, hist, f, n_bins, g, h);
+		if (builder->bins->features[f].is_category)
+		{
+			ag_hist_load_rows(&builder->layout, hist, f, n_bins, rows);
+			n += memcmp(rows, sums->rows[f], (size_t) n_bins * sizeof *rows) != 0;
+		}
 		for (int b = 0; b < n_bins; b++)
 			n += g[b] != sums->g[f][b] || h[b] != sums->h[f][b];
 	}
@@ -59,9 +68,10 @@ make_list(AgRowList *list, int64_t n, bool is_extreme, uint64_t seed)
 	}
 }
 
-/* n rows, of which the first n_child are the child; max_bins and n_numbers choose fixed or tight cells. */
+/* n rows, of which the first n_child are the child; max_bins and n_categories choose fixed or tight cells. */
 static void
-test_build(int64_t n, int64_t n_child, int max_bins, int n_numbers, bool is_extreme, int n_threads)
+test_layout(int n_categories, bool is_part, int64_t n, int64_t n_child, int max_bins, int n_numbers,
+			bool is_extreme, int n_threads)
 {
 	static Sums sums;
 	Bench bench;
@@ -69,25 +79,30 @@ test_build(int64_t n, int64_t n_child, int max_bins, int n_numbers, bool is_extr
 	AgHistBuilder builder;
 	AgHist parent = {0}, child = {0};
 	AgRowList list, rest;
+	uint8_t is_used[16];
 
 	bench_init(&bench, n_threads);
-	table_init(&table, n, n_numbers, 2, 5, 0.1, 0, 77);
+	table_init(&table, n, n_numbers, n_categories, 5, 0.1, 0, 77);
 	table_bin(&table, &bench.ctx, max_bins);
 	make_list(&list, n, is_extreme, 5);
 	AG_REQUIRE(ag_hist_builder_create(&bench.ctx, table.bins, &builder) == AG_OK);
+	for (int f = 0; f < table.bins->n_features; f++)
+		is_used[f] = !is_part || f % 3 != 1;
+	ag_hist_use(&builder, is_used);
+	AG_CHECK(builder.layout.n_cells <= ag_hist_cells(table.bins));
 	parent.cells = malloc((size_t) builder.layout.n_cells * 2 * sizeof(int64_t));
 	child.cells = malloc((size_t) builder.layout.n_cells * 2 * sizeof(int64_t));
 	AG_CHECK(ag_hist_build(&builder, &list, n, &parent) == AG_OK);
 	sum_rows(table.bins, &list, n, &sums);
-	AG_CHECK_EQ(n_differences(&builder, &parent, &sums), 0);
+	AG_CHECK_EQ(n_differences(&builder, &parent, is_used, &sums), 0);
 	AG_CHECK(ag_hist_build(&builder, &list, n_child, &child) == AG_OK);
 	sum_rows(table.bins, &list, n_child, &sums);
-	AG_CHECK_EQ(n_differences(&builder, &child, &sums), 0);
+	AG_CHECK_EQ(n_differences(&builder, &child, is_used, &sums), 0);
 	ag_hist_subtract(&builder, &parent, &child, n - n_child);
 	AG_CHECK_EQ(parent.is_wide, n - n_child > AG_NARROW_ROWS);
 	rest = (AgRowList){list.ids + n_child, list.grads};
 	sum_rows(table.bins, &rest, n - n_child, &sums);
-	AG_CHECK_EQ(n_differences(&builder, &parent, &sums), 0);
+	AG_CHECK_EQ(n_differences(&builder, &parent, is_used, &sums), 0);
 	free(parent.cells);
 	free(child.cells);
 	free(list.ids);
@@ -95,6 +110,14 @@ test_build(int64_t n, int64_t n_child, int max_bins, int n_numbers, bool is_extr
 	ag_hist_builder_free(&bench.ctx, &builder);
 	table_end(&table);
 	bench_end(&bench);
+}
+
+static void
+test_build(int64_t n, int64_t n_child, int max_bins, int n_numbers, bool is_extreme, int n_threads)
+{
+	test_layout(2, false, n, n_child, max_bins, n_numbers, is_extreme, n_threads);
+	test_layout(2, true, n, n_child, max_bins, n_numbers, is_extreme, n_threads);
+	test_layout(0, false, n, n_child, max_bins, n_numbers, is_extreme, n_threads);
 }
 
 /* Every row arrives once, on its side; of all rows, and of one in several, as nodes far from the root list them. */

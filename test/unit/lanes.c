@@ -133,6 +133,32 @@ test_logistic(AgCpuLevel level)
 	AG_CHECK_EQ(n_wrong, 0);
 }
 
+static void
+test_places(AgCpuLevel level)
+{
+	double x[AG_LANES_BLOCK + AG_LANES];
+	uint8_t places[AG_LANES_BLOCK];
+	int n_wrong = 0;
+
+	for (int n = 0; n <= AG_LANES_BLOCK; n++)
+	{
+		/* many of them alike, zeros of both signs among them */
+		for (int i = 0; i < n; i++)
+			x[i] = (double) ((int) (ag_random_u64((uint64_t) n, (uint64_t) i) % 40) - 20) *
+				   (i % 2 ? 0.25 : -0.25);
+		ag_places_block(level, n, x, places);
+		for (int i = 0; i < n; i++)
+		{
+			int before = 0;
+
+			for (int j = 0; j < n; j++)
+				before += x[j] < x[i] || (x[j] == x[i] && j < i);
+			n_wrong += places[i] != before;
+		}
+	}
+	AG_CHECK_EQ(n_wrong, 0);
+}
+
 int
 main(void)
 {
@@ -141,6 +167,7 @@ main(void)
 		test_exp((AgCpuLevel) level);
 		test_round((AgCpuLevel) level);
 		test_logistic((AgCpuLevel) level);
+		test_places((AgCpuLevel) level);
 	}
 	return ag_unit_done("lanes");
 }

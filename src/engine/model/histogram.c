@@ -25,33 +25,91 @@ typedef struct AgHistScratch
 	bool has_wide;
 } AgHistScratch;
 
+/* Cells of all features, laid out tightly, one to spare for each pair that begins evenly. */
+static int64_t
+tight_cells(const AgBins *bins, bool *has_category)
+{
+	int64_t n_cells = 0;
+
+	*has_category = false;
+	for (int f = 0; f < bins->n_features; f++)
+	{
+		const AgBinFeature *feature = bins->features + f;
+
+		*has_category = *has_category || feature->is_category;
+		n_cells += (feature->n_bins + 1) * (feature->is_category ? 2 : 1) + 1;
+	}
+	return n_cells;
+}
+
+/* Whether all features shall have AG_HIST_BINS cells. */
+static bool
+suits_fixed(const AgBins *bins)
+{
+	bool has_category;
+	int64_t n_cells = tight_cells(bins, &has_category);
+
+	return !has_category && 4 * n_cells >= 3 * (int64_t) bins->n_features * AG_HIST_BINS;
+}
+
 int64_t
 ag_hist_cells(const AgBins *bins)
 {
-	int64_t n_cells = 0, n_fixed = (int64_t) bins->n_features * AG_HIST_BINS;
+	bool has_category;
 
+	return suits_fixed(bins) ? (int64_t) bins->n_features * AG_HIST_BINS
+							 : tight_cells(bins, &has_category);
+}
+
+void
+ag_hist_use(AgHistBuilder *builder, const uint8_t *is_used)
+{
+	AgHistLayout *layout = &builder->layout;
+	const AgBins *bins = builder->bins;
+
+	layout->n_numbers = layout->n_categories = 0;
+	layout->n_cells = 0;
 	for (int f = 0; f < bins->n_features; f++)
-		n_cells += bins->features[f].n_bins + 1;
-	return 4 * n_cells >= 3 * n_fixed ? n_fixed : n_cells;
+	{
+		bool is_category = bins->features[f].is_category;
+
+		if (is_used != NULL && !is_used[f])
+			continue;
+		if (is_category)
+			layout->categories[layout->n_categories++] = f;
+		else
+			layout->numbers[layout->n_numbers++] = f;
+	}
+	layout->is_fixed = layout->n_numbers == bins->n_features && suits_fixed(bins);
+	for (int f = 0; f < bins->n_features; f++)
+	{
+		const AgBinFeature *feature = bins->features + f;
+
+		layout->step[f] = feature->is_category ? 2 : 1;
+		if (is_used != NULL && !is_used[f])
+			continue;
+		layout->n_cells += layout->n_cells & (layout->step[f] - 1); /* pairs lie evenly */
+		layout->offset[f] = (uint32_t) layout->n_cells;
+		layout->n_cells +=
+			layout->is_fixed ? AG_HIST_BINS : (feature->n_bins + 1) * layout->step[f];
+	}
 }
 
 AgStatus
 ag_hist_builder_create(const AgContext *ctx, const AgBins *bins, AgHistBuilder *builder)
 {
 	AgHistLayout *layout = &builder->layout;
+	size_t n = (size_t) bins->n_features;
 
 	memset(builder, 0, sizeof *builder);
 	builder->ctx = ctx;
 	builder->bins = bins;
 	layout->n_features = bins->n_features;
-	AG_TRY(ag_get(ctx, (size_t) bins->n_features + 1, sizeof(uint32_t), &layout->offset));
-	layout->is_fixed = ag_hist_cells(bins) == (int64_t) bins->n_features * AG_HIST_BINS;
-	for (int f = 0; f < bins->n_features; f++)
-	{
-		layout->offset[f] = (uint32_t) layout->n_cells;
-		layout->n_cells += layout->is_fixed ? AG_HIST_BINS : bins->features[f].n_bins + 1;
-	}
-	layout->offset[bins->n_features] = (uint32_t) layout->n_cells;
+	AG_TRY(ag_get(ctx, n, sizeof(uint32_t), &layout->offset));
+	AG_TRY(ag_get(ctx, n, 1, &layout->step));
+	AG_TRY(ag_get(ctx, n, sizeof(int), &layout->numbers));
+	AG_TRY(ag_get(ctx, n, sizeof(int), &layout->categories));
+	ag_hist_use(builder, NULL);
 	builder->n_threads = ag_pool_size(ctx->pool);
 	return ag_get_zeroed(ctx, (size_t) builder->n_threads, sizeof(AgHistScratch),
 						 &builder->scratch);
@@ -67,6 +125,9 @@ ag_hist_builder_free(const AgContext *ctx, AgHistBuilder *builder)
 	}
 	ag_mem_free(ctx->mem, builder->scratch);
 	ag_mem_free(ctx->mem, builder->layout.offset);
+	ag_mem_free(ctx->mem, builder->layout.step);
+	ag_mem_free(ctx->mem, builder->layout.numbers);
+	ag_mem_free(ctx->mem, builder->layout.categories);
 	memset(builder, 0, sizeof *builder);
 }
 
@@ -128,42 +189,63 @@ add_rows_fixed(AgRowSource source, int n_features, int64_t begin, int64_t end, i
 	}
 }
 
-/* The same with features one behind the other, two rows at a time: for features of few bins. */
+/* A category's two cells, updated as one. */
+typedef int64_t AgCellPair __attribute__((vector_size(16), aligned(8), may_alias));
+
+static inline void
+add_pair(int64_t *cells, unsigned bin, int64_t value)
+{
+	AgCellPair *pair = (AgCellPair *) (cells + 2 * bin);
+
+	*pair += (AgCellPair){value, 1};
+}
+
+/*
+ * The same with features one behind the other, two rows at a time: for features of few bins, of categories, and where
+ * not all are used.
+ */
 static void
 add_rows_tight(AgRowSource source, const AgHistLayout *layout, int64_t begin, int64_t end,
 			   int64_t *cells)
 {
 	const uint32_t *offset = layout->offset;
-	int n_features = layout->n_features;
-	int64_t i = begin;
+	const int *numbers = layout->numbers, *categories = layout->categories;
+	int n_numbers = layout->n_numbers, n_categories = layout->n_categories;
 
-	for (; i + 2 <= end; i += 2)
+	for (int64_t i = begin; i < end; i += 2)
 	{
+		/* An odd last row comes alone. */
+		int64_t other = i + 1 < end ? i + 1 : i;
 		const uint8_t *row = source.rows + (int64_t) source.ids[i] * source.stride;
-		const uint8_t *next = source.rows + (int64_t) source.ids[i + 1] * source.stride;
+		const uint8_t *next = source.rows + (int64_t) source.ids[other] * source.stride;
 		int64_t value = widen(source.grads[source.ids[i]]);
-		int64_t next_value = widen(source.grads[source.ids[i + 1]]);
+		int64_t next_value = widen(source.grads[source.ids[other]]);
 
 		if (i + AG_HIST_AHEAD + 1 < end)
 		{
 			fetch_row(&source, i + AG_HIST_AHEAD);
 			fetch_row(&source, i + AG_HIST_AHEAD + 1);
 		}
-		for (int f = 0; f < n_features; f++)
+		if (other == i)
 		{
-			int64_t *at = cells + offset[f];
-
-			at[row[f]] += value;
-			at[next[f]] += next_value;
+			for (int k = 0; k < n_numbers; k++)
+				cells[offset[numbers[k]] + row[numbers[k]]] += value;
+			for (int k = 0; k < n_categories; k++)
+				add_pair(cells + offset[categories[k]], row[categories[k]], value);
+			break;
 		}
-	}
-	for (; i < end; i++)
-	{
-		const uint8_t *row = source.rows + (int64_t) source.ids[i] * source.stride;
-		int64_t value = widen(source.grads[source.ids[i]]);
+		for (int k = 0; k < n_numbers; k++)
+		{
+			int64_t *at = cells + offset[numbers[k]];
 
-		for (int f = 0; f < n_features; f++)
-			cells[offset[f] + row[f]] += value;
+			at[row[numbers[k]]] += value;
+			at[next[numbers[k]]] += next_value;
+		}
+		for (int k = 0; k < n_categories; k++)
+		{
+			add_pair(cells + offset[categories[k]], row[categories[k]], value);
+			add_pair(cells + offset[categories[k]], next[categories[k]], next_value);
+		}
 	}
 }
 
@@ -174,7 +256,7 @@ add_rows(const AgBins *bins, const AgHistLayout *layout, const AgRowList *list, 
 	AgRowSource source = {bins->rows, bins->row_stride, list->ids, list->grads};
 
 	if (layout->is_fixed)
-		add_rows_fixed(source, layout->n_features, begin, end, cells);
+		add_rows_fixed(source, layout->n_numbers, begin, end, cells);
 	else
 		add_rows_tight(source, layout, begin, end, cells);
 }
@@ -264,7 +346,7 @@ merge_task(void *arg, int64_t begin, int64_t end, int thread)
 static AgStatus
 take_scratch(AgHistBuilder *builder, bool is_wide)
 {
-	size_t n_cells = (size_t) builder->layout.n_cells;
+	size_t n_cells = (size_t) ag_hist_cells(builder->bins);
 
 	for (int t = 0; t < builder->n_threads; t++)
 	{
@@ -285,8 +367,9 @@ ag_hist_build(AgHistBuilder *builder, const AgRowList *list, int64_t n_rows, AgH
 {
 	AgHistTask task = {builder, list, hist};
 	int64_t n_cells = builder->layout.n_cells;
-	bool is_small =
-		n_rows * builder->layout.n_features < AG_HIST_PARALLEL_CELLS || builder->n_threads == 1;
+	bool is_small = n_rows * (builder->layout.n_numbers + builder->layout.n_categories) <
+						AG_HIST_PARALLEL_CELLS ||
+					builder->n_threads == 1;
 
 	hist->is_wide = n_rows > AG_NARROW_ROWS;
 	if (is_small && !hist->is_wide)
@@ -336,18 +419,31 @@ void
 ag_hist_load(const AgHistLayout *layout, const AgHist *hist, int f, int n, int64_t *g, int64_t *h)
 {
 	const int64_t *cells = hist->cells + layout->offset[f];
+	int step = layout->step[f];
 
 	if (hist->is_wide)
 	{
-		memcpy(g, cells, (size_t) n * sizeof *g);
-		memcpy(h, cells + layout->n_cells, (size_t) n * sizeof *h);
+		for (int b = 0; b < n; b++)
+		{
+			g[b] = cells[step * b];
+			h[b] = cells[layout->n_cells + step * b];
+		}
 		return;
 	}
 	for (int b = 0; b < n; b++)
 	{
-		g[b] = cells[b] >> 32;
-		h[b] = (int64_t) (uint32_t) cells[b];
+		g[b] = cells[step * b] >> 32;
+		h[b] = (int64_t) (uint32_t) cells[step * b];
 	}
+}
+
+void
+ag_hist_load_rows(const AgHistLayout *layout, const AgHist *hist, int f, int n, int64_t *rows)
+{
+	const int64_t *cells = hist->cells + layout->offset[f] + (hist->is_wide ? layout->n_cells : 0);
+
+	for (int b = 0; b < n; b++)
+		rows[b] = cells[2 * b + 1];
 }
 
 void

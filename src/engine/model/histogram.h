@@ -17,15 +17,20 @@
 #define AG_HIST_BINS 256 /* room for the bins of one feature */
 
 /*
- * Where each feature's cells lie: offset[f] .. offset[f] + n_bins (bin 0, missing, comes first). Where most of the
- * room would be used, every feature has AG_HIST_BINS cells: constant distances make the inner loop quicker.
+ * Where the cells of each feature that is used lie: a number's from offset[f] on, bin 0, missing, first. A category's
+ * bin has two: the sums, and behind them a cell that counts its rows in the hessian's place, for splits of categories
+ * ask for exact counts; both are updated as one. Where all features are numbers and most of the room would be used,
+ * every feature has AG_HIST_BINS cells: constant distances make the inner loop quicker.
  */
 typedef struct AgHistLayout
 {
 	int n_features;
 	bool is_fixed;
-	uint32_t *offset; /* [n_features + 1] */
+	uint32_t *offset; /* [n_features]; of features that aren't used undefined */
+	uint8_t *step;    /* [n_features] cells a bin: 1 or 2 */
 	int64_t n_cells;
+	int *numbers, *categories; /* the features used */
+	int n_numbers, n_categories;
 } AgHistLayout;
 
 typedef struct AgHist
@@ -48,6 +53,9 @@ AgStatus ag_hist_builder_create(const AgContext *ctx, const AgBins *bins, AgHist
 /* Safe on a builder that is all zero or whose creation failed. */
 void ag_hist_builder_free(const AgContext *ctx, AgHistBuilder *builder);
 
+/* Lays cells out for the features with is_used, all when NULL: histograms made before mean nothing from then on. */
+void ag_hist_use(AgHistBuilder *builder, const uint8_t *is_used);
+
 /*
  * The histogram of n_rows listed rows, on the pool when it is worth it. AG_ERR_MEMORY when private tables
  * can't be had; AG_ERR_CANCELLED.
@@ -58,12 +66,15 @@ AgStatus ag_hist_build(AgHistBuilder *builder, const AgRowList *list, int64_t n_
 void ag_hist_subtract(const AgHistBuilder *builder, AgHist *parent, const AgHist *child,
 					  int64_t n_rows);
 
-/* The cells that the features of bins take. */
+/* The cells that the features of bins take at most. */
 int64_t ag_hist_cells(const AgBins *bins);
 
 /* Feature f's sums of the first n bins: g[n], h[n]. */
 void ag_hist_load(const AgHistLayout *layout, const AgHist *hist, int f, int n, int64_t *g,
 				  int64_t *h);
+
+/* The same of a category's rows. */
+void ag_hist_load_rows(const AgHistLayout *layout, const AgHist *hist, int f, int n, int64_t *rows);
 
 /* How many of the listed rows fall into each bin of feature f: counts[AG_HIST_BINS]. */
 void ag_hist_count(const AgBins *bins, int f, const uint32_t *ids, int64_t n_rows,

@@ -34,6 +34,12 @@ void ag_sigmoid_block(AgCpuLevel level, int n, const double *x, double *out);
 /* Whether all |x[i]| <= 700, where the two above need no second step; false for NaN. */
 int ag_block_is_moderate(AgCpuLevel level, int n, const double *x);
 
+/*
+ * places[i]: where x[i] stands when x[n] are sorted, equal ones in their order. n <= AG_LANES_BLOCK, none is NaN; x
+ * is filled up to a multiple of AG_LANES.
+ */
+void ag_places_block(AgCpuLevel level, int n, double *x, uint8_t *places);
+
 /* A row's gradient and hessian, together: they are always read together. */
 typedef struct AgGradient
 {

@@ -230,7 +230,11 @@ ag_split_search(const AgBins *bins, const AgHistLayout *layout, const AgSplitRul
 		if (feature->is_category || !is_common(rules, node))
 			ag_hist_load(layout, node->hist, f, feature->n_bins + 1, sums.g, sums.h);
 		if (feature->is_category)
+		{
+			ag_hist_load_rows(layout, node->hist, f, feature->n_bins + 1, sums.rows);
+			sums.is_counted = true;
 			ag_split_search_category(bins, rules, node, f, bar, &sums, best);
+		}
 		else
 			search_number(bins, layout, rules, node, f, bar, &sums, best);
 	}

@@ -120,6 +120,7 @@ double ag_split_score(const AgSplitRules *rules, const AgSplitNode *node, double
 /* What a cut's score must pass: the unsplit node's score and min_gain. */
 double ag_split_bar(const AgSplitRules *rules, const AgSplitNode *node);
 
+/* sums are counted. */
 void ag_split_search_category(const AgBins *bins, const AgSplitRules *rules,
 							  const AgSplitNode *node, int f, double bar, AgSplitSums *sums,
 							  AgSplit *best);

@@ -12,12 +12,6 @@
 
 #include "engine/base/rng.h"
 
-typedef struct AgLevel
-{
-	double ratio;
-	int bin;
-} AgLevel;
-
 /* A feature's search in one node. */
 typedef struct AgLevelSearch
 {
@@ -35,29 +29,6 @@ static inline void
 set_bit(uint64_t *bits, int bin)
 {
 	bits[bin >> 6] |= UINT64_C(1) << (bin & 63);
-}
-
-/* Bottom-up merge sort, stable: equal ratios keep the order of their bins. */
-static void
-sort_levels(AgLevel *levels, int n)
-{
-	AgLevel merged[AG_HIST_BINS];
-
-	for (int width = 1; width < n; width *= 2)
-	{
-		for (int from = 0; from < n; from += 2 * width)
-		{
-			int middle = from + width < n ? from + width : n;
-			int end = from + 2 * width < n ? from + 2 * width : n;
-			int a = from, b = middle;
-
-			for (int at = from; at < end; at++)
-				merged[at] = b >= end || (a < middle && levels[a].ratio <= levels[b].ratio)
-								 ? levels[a++]
-								 : levels[b++];
-		}
-		memcpy(levels, merged, (size_t) n * sizeof *levels);
-	}
 }
 
 static bool
@@ -106,7 +77,7 @@ search_each(AgLevelSearch *search)
 
 /* Prefixes of the sorted levels from one end. only >= 0: just that length - 1. */
 static void
-search_prefixes(AgLevelSearch *search, const AgLevel *levels, int n_levels, int n_most, int step,
+search_prefixes(AgLevelSearch *search, const uint8_t *levels, int n_levels, int n_most, int step,
 				int only)
 {
 	const AgSplitSums *sums = search->sums;
@@ -118,7 +89,7 @@ search_prefixes(AgLevelSearch *search, const AgLevel *levels, int n_levels, int 
 
 	for (int i = 0; i < n_most; i++)
 	{
-		int b = levels[step > 0 ? i : n_levels - 1 - i].bin;
+		int b = levels[step > 0 ? i : n_levels - 1 - i];
 		int64_t right_rows;
 		double score;
 
@@ -155,7 +126,8 @@ search_sorted(AgLevelSearch *search)
 {
 	const AgSplitSums *sums = search->sums;
 	const AgSplitRules *rules = search->rules;
-	AgLevel levels[AG_HIST_BINS];
+	double ratios[AG_HIST_BINS + AG_LANES];
+	uint8_t bins[AG_HIST_BINS], levels[AG_HIST_BINS], places[AG_HIST_BINS];
 	int n_levels = 0, n_most, only = -1;
 
 	for (int b = 0; b <= search->feature->n_bins; b++)
@@ -164,10 +136,13 @@ search_sorted(AgLevelSearch *search)
 
 		if (sums->rows[b] == 0 || (double) sums->rows[b] < rules->cat_smooth || !(below > 0.0))
 			continue;
-		levels[n_levels].bin = b;
-		levels[n_levels++].ratio = (double) sums->g[b] / below;
+		bins[n_levels] = (uint8_t) b;
+		ratios[n_levels++] = (double) sums->g[b] / below;
 	}
-	sort_levels(levels, n_levels);
+	/* Equal ratios keep the order of their bins. */
+	ag_places_block(rules->level, n_levels, ratios, places);
+	for (int i = 0; i < n_levels; i++)
+		levels[places[i]] = bins[i];
 	n_most = (n_levels + 1) / 2;
 	if (n_most > rules->max_cat_threshold)
 		n_most = rules->max_cat_threshold;
@@ -212,7 +187,6 @@ ag_split_search_category(const AgBins *bins, const AgSplitRules *rules, const Ag
 							.split = {.feature = f, .is_category = true}};
 
 	search.score = search.bar;
-	ag_split_count(bins, rules, node, f, sums);
 	if (search.feature->n_bins <= rules->max_cat_to_onehot)
 		search_each(&search);
 	else
