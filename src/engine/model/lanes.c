@@ -67,36 +67,38 @@ sigmoid_body(int n, const double *x, double *out)
 }
 
 /*
- * By counting what comes before: n * n comparisons, but eight at a time and without a branch, where sorting would
- * mispredict every other one.
+ * By counting what comes before: n * n comparisons, but of eight elements at a time and without a branch, where
+ * sorting would mispredict every other one.
  */
 AG_INLINE void
 places_body(int n, const double *x, uint8_t *places)
 {
-	const AgLongs lanes = {0, 1, 2, 3, 4, 5, 6, 7};
+	/* Eight of them from 7 - d on: all ones in the lanes behind lane d. */
+	static const int64_t behind[2 * AG_LANES] = {0,  0,  0,  0,  0,  0,  0,  0,
+												 -1, -1, -1, -1, -1, -1, -1, -1};
 
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i += AG_LANES)
 	{
-		const AgDoubles own = AG_EIGHT(x[i]);
 		AgLongs n_before = AG_EIGHT(0);
-		AgDoubles v;
+		AgDoubles own;
 		int j = 0;
 
-		for (; j + AG_LANES <= i; j += AG_LANES)
+		memcpy(&own, x + i, sizeof own);
+		for (; j < i; j++)
+			n_before -= (AgDoubles) AG_EIGHT(x[j]) <= own;
+		for (; j < i + AG_LANES; j++)
 		{
-			memcpy(&v, x + j, sizeof v);
-			n_before -= v <= own;
+			const AgDoubles other = AG_EIGHT(x[j]);
+			AgLongs is_behind;
+
+			memcpy(&is_behind, behind + 7 - (j - i), sizeof is_behind);
+			n_before -= other < own;
+			n_before -= (AgLongs) (other == own) & is_behind;
 		}
-		memcpy(&v, x + j, sizeof v);
-		n_before -= (v < own) | ((v == own) & (lanes + j < i));
-		for (j += AG_LANES; j < n; j += AG_LANES)
-		{
-			memcpy(&v, x + j, sizeof v);
-			n_before -= v < own;
-		}
-		for (int l = 1; l < AG_LANES; l++)
-			n_before[0] += n_before[l];
-		places[i] = (uint8_t) n_before[0];
+		for (; j < n; j++)
+			n_before -= (AgDoubles) AG_EIGHT(x[j]) < own;
+		for (int l = 0; l < AG_LANES && i + l < n; l++)
+			places[i + l] = (uint8_t) n_before[l];
 	}
 }
 
