@@ -10,6 +10,7 @@
 #include "engine/base/threads.h"
 
 #define AG_LEAF_PIECE 8192
+#define AG_LEAF_AHEAD 32 /* rows fetched ahead of their use */
 
 AgStatus
 ag_leaves_create(const AgContext *ctx, int max_leaves, int64_t n_rows, AgLeaves *leaves)
@@ -74,6 +75,8 @@ sum_task(void *arg, int64_t begin, int64_t end, int thread)
 		{
 			AgGradient gradient = gradients[ids[i]];
 
+			if (i + AG_LEAF_AHEAD < piece->end)
+				__builtin_prefetch(gradients + ids[i + AG_LEAF_AHEAD]);
 			sum_g += (int64_t) ((double) gradient.g * task->per_g);
 			sum_h += (int64_t) ((double) gradient.h * task->per_h);
 		}
@@ -154,7 +157,11 @@ add_task(void *arg, int64_t begin, int64_t end, int thread)
 		double value = task->leaves->values[piece->leaf];
 
 		for (int64_t i = piece->begin; i < piece->end; i++)
+		{
+			if (i + AG_LEAF_AHEAD < piece->end)
+				__builtin_prefetch(task->scores + ids[i + AG_LEAF_AHEAD], 1);
 			task->scores[ids[i]] += value;
+		}
 	}
 }
 
