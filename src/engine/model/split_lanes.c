@@ -15,6 +15,9 @@
 
 /* How far below a threshold rounding may put a product that is not below it, and much more. */
 #define AG_SCAN_SLACK 0x1.0p-40
+/* The same in single precision, and the largest penalty that products of it don't overflow with. */
+#define AG_FILTER_SLACK 0x1.0p-18
+#define AG_FILTER_L2_MAX 1e9
 
 /* Where there are no vectors for it: unpacks and goes the obvious way. */
 static void
@@ -60,70 +63,141 @@ typedef struct AgLaneScan
 
 #define AG_SCAN_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
 
-/* *carry and the eight cells behind it: their running sums. The last becomes the carry. */
+/* The best cuts so far, in registers. */
+typedef struct AgBest512
+{
+	__m512d score, maybe, at;
+	double threshold; /* what a cut must score to matter, rounding allowed for */
+} AgBest512;
+
+/* Scores cuts i.. whose left sides are given. */
+AG_SCAN_AVX512 static inline void
+score_avx512(const AgLaneScan *scan, __m512i left, __mmask8 in, int i, AgBest512 *best)
+{
+	const __m512d l2 = _mm512_set1_pd(scan->l2), threshold = _mm512_set1_pd(best->threshold);
+	__m512d gl = _mm512_cvtepi64_pd(_mm512_srai_epi64(left, 32));
+	__m512d hl = _mm512_cvtepi64_pd(_mm512_and_si512(left, _mm512_set1_epi64(0xffffffff)));
+	__m512d gr = _mm512_sub_pd(_mm512_set1_pd(scan->sum_g), gl);
+	__m512d hr = _mm512_sub_pd(_mm512_set1_pd(scan->sum_h), hl);
+	__m512d dl = _mm512_add_pd(hl, l2), dr = _mm512_add_pd(hr, l2);
+	__m512d least = _mm512_min_pd(hl, hr), den = _mm512_mul_pd(dl, dr), score;
+	__m512d num = _mm512_add_pd(_mm512_mul_pd(_mm512_mul_pd(gl, gl), dr),
+								_mm512_mul_pd(_mm512_mul_pd(gr, gr), dl));
+	__mmask8 ok = _mm512_mask_cmp_pd_mask(in, least, _mm512_set1_pd(scan->least_h), _CMP_GE_OQ);
+	__mmask8 sure, better;
+	double highest;
+
+	ok = _mm512_mask_cmp_pd_mask(ok, num, _mm512_mul_pd(threshold, den), _CMP_GE_OQ);
+	if (ok == 0)
+		return;
+	if (scan->rows != NULL)
+	{
+		__m512d rows =
+			_mm512_add_pd(_mm512_loadu_pd(scan->rows + i), _mm512_set1_pd(scan->added_rows));
+
+		ok = _mm512_mask_cmp_pd_mask(ok, rows, _mm512_set1_pd(scan->least_rows), _CMP_GE_OQ);
+		ok = _mm512_mask_cmp_pd_mask(ok, rows, _mm512_set1_pd(scan->most_rows), _CMP_LE_OQ);
+	}
+	score = _mm512_div_pd(num, den);
+	sure = ok & _mm512_cmp_pd_mask(least, _mm512_set1_pd(scan->sure_h), _CMP_GE_OQ);
+	better = _mm512_mask_cmp_pd_mask(sure, score, best->score, _CMP_GT_OQ);
+	best->maybe = _mm512_mask_max_pd(best->maybe, ok & ~sure, best->maybe, score);
+	if (better == 0)
+		return;
+	best->score = _mm512_mask_mov_pd(best->score, better, score);
+	best->at = _mm512_mask_mov_pd(
+		best->at, better,
+		_mm512_add_pd(_mm512_setr_pd(0, 1, 2, 3, 4, 5, 6, 7), _mm512_set1_pd((double) i)));
+	highest = _mm512_reduce_max_pd(best->score) * (1.0 - AG_SCAN_SLACK);
+	best->threshold = highest > best->threshold ? highest : best->threshold;
+}
+
+/* Eight cells' running sums. */
 AG_SCAN_AVX512 static inline __m512i
-running_avx512(__m512i cells, __m512i *carry)
+running_avx512(__m512i cells)
 {
 	const __m512i zero = _mm512_setzero_si512();
 
 	cells = _mm512_add_epi64(cells, _mm512_alignr_epi64(cells, zero, 7));
 	cells = _mm512_add_epi64(cells, _mm512_alignr_epi64(cells, zero, 6));
-	cells = _mm512_add_epi64(cells, _mm512_alignr_epi64(cells, zero, 4));
-	cells = _mm512_add_epi64(cells, *carry);
-	*carry = _mm512_permutexvar_epi64(_mm512_set1_epi64(7), cells);
-	return cells;
+	return _mm512_add_epi64(cells, _mm512_alignr_epi64(cells, zero, 4));
 }
 
-AG_SCAN_AVX512 static void
+/* What the filter compares with, a little lower than exact. */
+typedef struct AgFilter512
+{
+	__m512i sum_g, sum_h; /* of the node, as int32 and uint32 */
+	__m512 l2, least_h;
+} AgFilter512;
+
+/*
+ * Which of sixteen cuts may score `threshold`: the same numbers in single precision, whose error is far below the slack
+ * that it is given. Sums of a narrow histogram fit 32 bits, so both sides are exact before they are rounded.
+ */
+AG_SCAN_AVX512 static inline __mmask16
+filter_avx512(const AgFilter512 *filter, __m512i first, __m512i second, double threshold)
+{
+	const __m512i low =
+		_mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+	const __m512i high =
+		_mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+	__m512i whole_h = _mm512_permutex2var_epi32(first, low, second);
+	__m512i whole_g = _mm512_permutex2var_epi32(first, high, second);
+	__m512 gl = _mm512_cvtepi32_ps(whole_g);
+	__m512 gr = _mm512_cvtepi32_ps(_mm512_sub_epi32(filter->sum_g, whole_g));
+	__m512 hl = _mm512_cvtepu32_ps(whole_h);
+	__m512 hr = _mm512_cvtepu32_ps(_mm512_sub_epi32(filter->sum_h, whole_h));
+	__m512 dl = _mm512_add_ps(hl, filter->l2), dr = _mm512_add_ps(hr, filter->l2);
+	__m512 bar = _mm512_set1_ps((float) (threshold * (1.0 - AG_FILTER_SLACK)));
+	__m512 num = _mm512_add_ps(_mm512_mul_ps(_mm512_mul_ps(gl, gl), dr),
+							   _mm512_mul_ps(_mm512_mul_ps(gr, gr), dl));
+	__mmask16 ok = _mm512_cmp_ps_mask(_mm512_min_ps(hl, hr), filter->least_h, _CMP_GE_OQ);
+
+	return _mm512_mask_cmp_ps_mask(ok, num, _mm512_mul_ps(bar, _mm512_mul_ps(dl, dr)), _CMP_GE_OQ);
+}
+
+AG_SCAN_AVX512 static bool
 scan_avx512(const AgLaneScan *scan, AgLaneBest *found)
 {
-	const __m512d sum_g = _mm512_set1_pd(scan->sum_g), sum_h = _mm512_set1_pd(scan->sum_h);
-	const __m512d l2 = _mm512_set1_pd(scan->l2), sure_h = _mm512_set1_pd(scan->sure_h);
-	const __m512d least_h = _mm512_set1_pd(scan->least_h), floor = _mm512_set1_pd(scan->floor);
-	const __m512d slack = _mm512_set1_pd(1.0 - AG_SCAN_SLACK);
-	const __m512i added = _mm512_set1_epi64(scan->added), low = _mm512_set1_epi64(0xffffffff);
-	__m512d best = _mm512_set1_pd(-(double) INFINITY), maybe = best, threshold = floor;
-	__m512d best_at = _mm512_setzero_pd();
-	__m512i carry = _mm512_setzero_si512();
+	const __m512i added = _mm512_set1_epi64(scan->added), last = _mm512_set1_epi64(7);
+	const __m512d none = _mm512_set1_pd(-(double) INFINITY);
+	AgBest512 best = {none, none, _mm512_setzero_pd(), scan->floor};
+	AgFilter512 filter = {_mm512_set1_epi32((int32_t) scan->sum_g),
+						  _mm512_set1_epi32((int32_t) (uint32_t) scan->sum_h),
+						  _mm512_set1_ps((float) scan->l2),
+						  _mm512_set1_ps((float) (scan->least_h * (1.0 - AG_FILTER_SLACK)))};
+	bool is_filtered = scan->l2 <= AG_FILTER_L2_MAX && scan->floor > 0.0;
+	__m512i carry = added;
+	bool has_any = false;
 
-	for (int i = 0; i < scan->n_cuts; i += 8)
+	for (int i = 0; i < scan->n_cuts; i += 16)
 	{
-		__mmask8 in = (__mmask8) (scan->n_cuts - i >= 8 ? 0xff : (1 << (scan->n_cuts - i)) - 1);
-		__m512i sums = running_avx512(_mm512_maskz_loadu_epi64(in, scan->cells + i), &carry);
-		__m512i left = _mm512_add_epi64(sums, added);
-		__m512d gl = _mm512_cvtepi64_pd(_mm512_srai_epi64(left, 32));
-		__m512d hl = _mm512_cvtepi64_pd(_mm512_and_si512(left, low));
-		__m512d gr = _mm512_sub_pd(sum_g, gl), hr = _mm512_sub_pd(sum_h, hl);
-		__m512d dl = _mm512_add_pd(hl, l2), dr = _mm512_add_pd(hr, l2);
-		__m512d least = _mm512_min_pd(hl, hr), den = _mm512_mul_pd(dl, dr), score;
-		__m512d num = _mm512_add_pd(_mm512_mul_pd(_mm512_mul_pd(gl, gl), dr),
-									_mm512_mul_pd(_mm512_mul_pd(gr, gr), dl));
-		__mmask8 ok = _mm512_mask_cmp_pd_mask(in, least, least_h, _CMP_GE_OQ), sure, better;
+		__mmask16 in =
+			(__mmask16) (scan->n_cuts - i >= 16 ? 0xffff : (1 << (scan->n_cuts - i)) - 1);
+		__m512i first = running_avx512(_mm512_maskz_loadu_epi64((__mmask8) in, scan->cells + i));
+		__m512i second =
+			running_avx512(_mm512_maskz_loadu_epi64((__mmask8) (in >> 8), scan->cells + i + 8));
+		__m512i middle = _mm512_add_epi64(carry, _mm512_permutexvar_epi64(last, first));
 
-		ok = _mm512_mask_cmp_pd_mask(ok, num, _mm512_mul_pd(threshold, den), _CMP_GE_OQ);
-		if (ok == 0)
+		first = _mm512_add_epi64(first, carry);
+		carry = _mm512_add_epi64(middle, _mm512_permutexvar_epi64(last, second));
+		second = _mm512_add_epi64(second, middle);
+		if (is_filtered)
+			in &= filter_avx512(&filter, first, second, best.threshold);
+		if (in == 0)
 			continue;
-		if (scan->rows != NULL)
-		{
-			__m512d rows =
-				_mm512_add_pd(_mm512_loadu_pd(scan->rows + i), _mm512_set1_pd(scan->added_rows));
-
-			ok = _mm512_mask_cmp_pd_mask(ok, rows, _mm512_set1_pd(scan->least_rows), _CMP_GE_OQ);
-			ok = _mm512_mask_cmp_pd_mask(ok, rows, _mm512_set1_pd(scan->most_rows), _CMP_LE_OQ);
-		}
-		score = _mm512_div_pd(num, den);
-		sure = ok & _mm512_cmp_pd_mask(least, sure_h, _CMP_GE_OQ);
-		better = _mm512_mask_cmp_pd_mask(sure, score, best, _CMP_GT_OQ);
-		best = _mm512_mask_mov_pd(best, better, score);
-		best_at = _mm512_mask_mov_pd(
-			best_at, better,
-			_mm512_add_pd(_mm512_setr_pd(0, 1, 2, 3, 4, 5, 6, 7), _mm512_set1_pd((double) i)));
-		maybe = _mm512_mask_max_pd(maybe, ok & ~sure, maybe, score);
-		threshold = _mm512_max_pd(floor, _mm512_mul_pd(best, slack));
+		has_any = true;
+		if ((in & 0xff) != 0)
+			score_avx512(scan, first, (__mmask8) in, i, &best);
+		if (in >> 8 != 0)
+			score_avx512(scan, second, (__mmask8) (in >> 8), i + 8, &best);
 	}
-	_mm512_storeu_pd(found->score, best);
-	_mm512_storeu_pd(found->maybe, maybe);
-	_mm512_storeu_pd(found->at, best_at);
+	if (!has_any)
+		return false;
+	_mm512_storeu_pd(found->score, best.score);
+	_mm512_storeu_pd(found->maybe, best.maybe);
+	_mm512_storeu_pd(found->at, best.at);
+	return true;
 }
 
 /* Four cells' running sums behind *carry. */
@@ -150,7 +224,7 @@ load_avx2(const AgLaneScan *scan, int i)
 }
 
 /* Four at a time, into the first four lanes. */
-__attribute__((target("avx2"))) static void
+__attribute__((target("avx2"))) static bool
 scan_avx2(const AgLaneScan *scan, AgLaneBest *found)
 {
 	const __m256d sum_g = _mm256_set1_pd(scan->sum_g), sum_h = _mm256_set1_pd(scan->sum_h);
@@ -161,6 +235,7 @@ scan_avx2(const AgLaneScan *scan, AgLaneBest *found)
 	__m256d best = none, maybe = none, best_at = _mm256_setzero_pd(), threshold = floor;
 	__m256d lane = _mm256_setr_pd(0, 1, 2, 3);
 	__m256i carry = _mm256_setzero_si256();
+	bool has_any = false;
 
 	for (int i = 0; i < scan->n_cuts; i += 4, lane = _mm256_add_pd(lane, _mm256_set1_pd(4.0)))
 	{
@@ -181,6 +256,7 @@ scan_avx2(const AgLaneScan *scan, AgLaneBest *found)
 
 		if (_mm256_movemask_pd(ok) == 0)
 			continue;
+		has_any = true;
 		if (scan->rows != NULL)
 		{
 			__m256d rows =
@@ -207,6 +283,7 @@ scan_avx2(const AgLaneScan *scan, AgLaneBest *found)
 	_mm256_storeu_pd(found->score, best);
 	_mm256_storeu_pd(found->maybe, maybe);
 	_mm256_storeu_pd(found->at, best_at);
+	return has_any;
 }
 
 /* Scans, and takes the best of the lanes where it beats what is there: greater score, or the same at a lower bin. */
@@ -216,10 +293,8 @@ scan_lanes(AgCpuLevel level, const AgLaneScan *lanes, bool missing_left, AgScan 
 	AgLaneBest found;
 	bool is_better = false;
 
-	if (level == AG_CPU_AVX512)
-		scan_avx512(lanes, &found);
-	else
-		scan_avx2(lanes, &found);
+	if (!(level == AG_CPU_AVX512 ? scan_avx512(lanes, &found) : scan_avx2(lanes, &found)))
+		return;
 	for (int i = 0; i < AG_LANES; i++)
 	{
 		int bin = (int) found.at[i] + 1;
