@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "engine/base/threads.h"
+#include "engine/model/vectors.h"
 
 #define AG_HIST_CHUNK 4096            /* rows a task */
 #define AG_HIST_PARALLEL_CELLS 300000 /* updates below which one thread is quicker */
@@ -104,6 +105,7 @@ ag_hist_builder_create(const AgContext *ctx, const AgBins *bins, AgHistBuilder *
 	memset(builder, 0, sizeof *builder);
 	builder->ctx = ctx;
 	builder->bins = bins;
+	builder->level = ag_cpu_level();
 	layout->n_features = bins->n_features;
 	AG_TRY(ag_get(ctx, n, sizeof(uint32_t), &layout->offset));
 	AG_TRY(ag_get(ctx, n, 1, &layout->step));
@@ -383,6 +385,18 @@ ag_hist_build(AgHistBuilder *builder, const AgRowList *list, int64_t n_rows, AgH
 	return ag_check_cancel(builder->ctx);
 }
 
+AG_INLINE void
+take_away_body(int64_t n, const int64_t *restrict other, int64_t *restrict cells)
+{
+	for (int64_t c = 0; c < n; c++)
+		cells[c] -= other[c];
+}
+
+#define AG_TAKE_PARAMETERS int64_t n, const int64_t *restrict other, int64_t *restrict cells
+#define AG_TAKE_ARGUMENTS n, other, cells
+
+AG_LEVELS(take_away, AG_TAKE_PARAMETERS, AG_TAKE_ARGUMENTS)
+
 /*
  * In place. A wide parent whose rest has become small is made narrow on the way: cell c
  * is written only after the cells that it is made of were read.
@@ -396,8 +410,7 @@ ag_hist_subtract(const AgHistBuilder *builder, AgHist *parent, const AgHist *chi
 
 	if (!parent->is_wide)
 	{
-		for (int64_t c = 0; c < n_cells; c++)
-			g[c] -= other[c];
+		take_away_at(builder->level, n_cells, other, g);
 		return;
 	}
 	for (int64_t c = 0; c < n_cells; c++)

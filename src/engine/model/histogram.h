@@ -45,6 +45,7 @@ typedef struct AgHistBuilder
 	const AgContext *ctx;
 	const AgBins *bins; /* with rows */
 	AgHistLayout layout;
+	AgCpuLevel level;
 	int n_threads;
 	struct AgHistScratch *scratch; /* [n_threads] */
 } AgHistBuilder;

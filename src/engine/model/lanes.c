@@ -114,8 +114,8 @@ AG_LEVELS(sigmoid, AG_EXP_PARAMETERS, AG_EXP_ARGUMENTS)
 AG_LEVELS(places, AG_PLACES_PARAMETERS, AG_PLACES_ARGUMENTS)
 AG_LEVELS(moderate, AG_MODERATE_PARAMETERS, AG_MODERATE_ARGUMENTS)
 
-int
-ag_block_is_moderate(AgCpuLevel level, int n, const double *x)
+static int
+block_is_moderate(AgCpuLevel level, int n, const double *x)
 {
 	int is_all = 1;
 
@@ -126,7 +126,7 @@ ag_block_is_moderate(AgCpuLevel level, int n, const double *x)
 void
 ag_exp_block(AgCpuLevel level, int n, const double *x, double *out)
 {
-	if (ag_block_is_moderate(level, n, x))
+	if (block_is_moderate(level, n, x))
 		exp_at(level, n, x, out);
 	else
 		for (int i = 0; i < n; i++)
@@ -136,7 +136,7 @@ ag_exp_block(AgCpuLevel level, int n, const double *x, double *out)
 void
 ag_sigmoid_block(AgCpuLevel level, int n, const double *x, double *out)
 {
-	if (ag_block_is_moderate(level, n, x))
+	if (block_is_moderate(level, n, x))
 		sigmoid_at(level, n, x, out);
 	else
 		for (int i = 0; i < n; i++)

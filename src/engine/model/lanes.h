@@ -31,9 +31,6 @@ void ag_exp_block(AgCpuLevel level, int n, const double *x, double *out);
 /* out[i] = ag_sigmoid(x[i]). */
 void ag_sigmoid_block(AgCpuLevel level, int n, const double *x, double *out);
 
-/* Whether all |x[i]| <= 700, where the two above need no second step; false for NaN. */
-int ag_block_is_moderate(AgCpuLevel level, int n, const double *x);
-
 /*
  * places[i]: where x[i] stands when x[n] are sorted, equal ones in their order. n <= AG_LANES_BLOCK, none is NaN; x
  * is filled up to a multiple of AG_LANES.

@@ -13,9 +13,11 @@
 #define AG_H_SHIFT (32 - AG_G_SHIFT)
 
 AG_INLINE void
-logistic_body(int n, const double *scores, const int32_t *class_of, AgGradient *gradients)
+logistic_body(int n, const double *scores, const int32_t *class_of, AgGradient *gradients,
+			  int *is_moderate)
 {
-	const AgDoubles one = AG_EIGHT(1.0);
+	const AgDoubles one = AG_EIGHT(1.0), most = AG_EIGHT(700.0);
+	AgLongs inside = AG_EIGHT(-1);
 
 	for (int i = 0; i < n; i += AG_LANES)
 	{
@@ -26,6 +28,8 @@ logistic_body(int n, const double *scores, const int32_t *class_of, AgGradient *
 
 		memcpy(&p, scores + i, sizeof p);
 		memcpy(&class, class_of + i, sizeof class);
+		inside &= p <= most;
+		inside &= p >= -most;
 		sigmoid_lanes(&p);
 		h = p * (one - p);
 		p += __builtin_convertvector(class == 1, AgDoubles); /* true is -1 */
@@ -35,6 +39,8 @@ logistic_body(int n, const double *scores, const int32_t *class_of, AgGradient *
 				__builtin_convertvector((AgHalves) narrow_h, AgWords) << AG_H_SHIFT;
 		memcpy(gradients + i, &pairs, sizeof pairs);
 	}
+	for (int i = 0; i < AG_LANES; i++)
+		*is_moderate &= (int) inside[i];
 }
 
 /* The bits of floats that aren't negative order as they do. */
@@ -115,8 +121,8 @@ round_body(int n, uint64_t key, const uint32_t *rows, const AgGradient *gradient
 }
 
 #define AG_LOGISTIC_PARAMETERS                                                                     \
-	int n, const double *scores, const int32_t *class_of, AgGradient *gradients
-#define AG_LOGISTIC_ARGUMENTS n, scores, class_of, gradients
+	int n, const double *scores, const int32_t *class_of, AgGradient *gradients, int *is_moderate
+#define AG_LOGISTIC_ARGUMENTS n, scores, class_of, gradients, is_moderate
 #define AG_RANGE_PARAMETERS int64_t n, const AgGradient *gradients, uint32_t *max_g, uint32_t *max_h
 #define AG_RANGE_ARGUMENTS n, gradients, max_g, max_h
 #define AG_ROUND_PARAMETERS                                                                        \
@@ -132,11 +138,11 @@ void
 ag_logistic_block(AgCpuLevel level, int n, const double *scores, const int32_t *class_of,
 				  AgGradient *gradients)
 {
-	if (ag_block_is_moderate(level, n, scores))
-	{
-		logistic_at(level, n, scores, class_of, gradients);
+	int is_moderate = 1;
+
+	logistic_at(level, n, scores, class_of, gradients, &is_moderate);
+	if (is_moderate)
 		return;
-	}
 	for (int i = 0; i < n; i++)
 	{
 		double p = ag_sigmoid(scores[i]);
