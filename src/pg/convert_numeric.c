@@ -70,9 +70,10 @@ exact_double(const struct varlena *numeric, double *value)
 		int16 digit;
 
 		memcpy(&digit, bytes + head + i * (int) sizeof digit, sizeof digit);
-		m = m * BASE + digit;
-		if (m > MAX_EXACT)
+		if (m > (MAX_EXACT - digit) /
+					BASE) /* looked at before: the product can be too large for an int64 */
 			return false;
+		m = m * BASE + digit;
 	}
 	exponent = DIGIT_POWER * (weight - n_digits + 1);
 	if (m == 0)

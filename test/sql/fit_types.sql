@@ -34,6 +34,11 @@ SELECT 'numbers' AS columns, corr(ag_predict('ft_i2', r), y) > 0.98 AS i2, corr(
 SELECT 'times' AS columns, corr(ag_predict('ft_d', r), y) > 0.98 AS d, corr(ag_predict('ft_ts', r), y) > 0.98 AS ts,
     corr(ag_predict('ft_tz', r), y) > 0.98 AS tz, corr(ag_predict('ft_tod', r), y) > 0.98 AS tod, corr(ag_predict('ft_todz', r), y) > 0.98 AS todz,
     corr(ag_predict('ft_dur', r), y) > 0.98 AS dur FROM ft AS r;
+-- numerics of more digits than a double or an int64 has
+CREATE TABLE ft_digits AS SELECT (i * 7919) % 1009 / 1009.0 * (1 + i % 100) AS n, (i * 37) % 100 AS y FROM generate_series(1, 300) AS i;
+SELECT ft_fit('ft_digits', 'y', '{"name": "ft_digits"}');
+SELECT f.min = (SELECT min(n)::float8 FROM ft_digits) AS min, f.max = (SELECT max(n)::float8 FROM ft_digits) AS max
+FROM ag_predictor AS p JOIN ag_predictor_feature AS f ON f.predictor = p.id WHERE p.name = 'ft_digits';
 -- texts of ten levels say the last digit: all the same model
 SELECT 'texts' AS columns, bool_and(ag_predict('ft_t', r) = ag_predict('ft_code', r)) AS code, bool_and(ag_predict('ft_t', r) = ag_predict('ft_c8', r)) AS c8,
     bool_and(ag_predict('ft_t', r) = ag_predict('ft_nm', r)) AS nm FROM ft AS r;
