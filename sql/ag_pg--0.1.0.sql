@@ -296,23 +296,29 @@ CREATE FUNCTION @extschema@.ag_predict_proba_columns(model text, called oid, col
 COMMENT ON FUNCTION @extschema@.ag_predict_proba_columns(text, oid, text[], "any") IS
     'what the planner makes of ag_predict_proba with a row: for it alone to call';
 
+CREATE FUNCTION @extschema@.ag_predict_quantiles_columns(model text, called oid, columns text[], VARIADIC "values" "any") RETURNS double precision[]
+    LANGUAGE c STABLE PARALLEL SAFE COST 100
+    AS 'MODULE_PATHNAME', 'ag_sql_predict_quantiles_columns';
+COMMENT ON FUNCTION @extschema@.ag_predict_quantiles_columns(text, oid, text[], "any") IS
+    'what the planner makes of ag_predict_quantiles with a row: for it alone to call';
+
 CREATE FUNCTION @extschema@.ag_predict(model text, features record) RETURNS double precision
     LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100 SUPPORT @extschema@.ag_predict_support
     AS 'MODULE_PATHNAME', 'ag_sql_predict_record';
 COMMENT ON FUNCTION @extschema@.ag_predict(text, record) IS
-    'predicted number, or the class when the label is numeric or boolean (1/0); columns are matched by name; the row is a table''s or sub-query''s alias; NULL when model or row is NULL';
+    'predicted number, the quantile nearest to the middle of a quantile model, or the class when the label is numeric or boolean (1/0); columns are matched by name; the row is a table''s or sub-query''s alias; NULL when model or row is NULL';
 
 CREATE FUNCTION @extschema@.ag_predict(model text, features jsonb) RETURNS double precision
     LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
     AS 'MODULE_PATHNAME', 'ag_sql_predict_jsonb';
 COMMENT ON FUNCTION @extschema@.ag_predict(text, jsonb) IS
-    'predicted number, or the class when the label is numeric or boolean (1/0); columns are matched by name; the row is a JSON object; NULL when model or row is NULL';
+    'predicted number, the quantile nearest to the middle of a quantile model, or the class when the label is numeric or boolean (1/0); columns are matched by name; the row is a JSON object; NULL when model or row is NULL';
 
 CREATE FUNCTION @extschema@.ag_predict(model text, features text) RETURNS double precision
     LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
     AS 'MODULE_PATHNAME', 'ag_sql_predict_text';
 COMMENT ON FUNCTION @extschema@.ag_predict(text, text) IS
-    'predicted number, or the class when the label is numeric or boolean (1/0); columns are matched by name; the row is a JSON object given as text; NULL when model or row is NULL';
+    'predicted number, the quantile nearest to the middle of a quantile model, or the class when the label is numeric or boolean (1/0); columns are matched by name; the row is a JSON object given as text; NULL when model or row is NULL';
 
 CREATE FUNCTION @extschema@.ag_predict(model text, features record, sample anycompatible) RETURNS anycompatible
     LANGUAGE c STABLE PARALLEL RESTRICTED COST 100
@@ -385,6 +391,24 @@ CREATE FUNCTION @extschema@.ag_predict_proba(model text, features text, class an
     AS 'MODULE_PATHNAME', 'ag_sql_predict_proba_of_text';
 COMMENT ON FUNCTION @extschema@.ag_predict_proba(text, text, anycompatible) IS
     'probability of one class, 0 to 1; the row is a JSON object given as text; NULL when an argument is NULL';
+
+CREATE FUNCTION @extschema@.ag_predict_quantiles(model text, features record) RETURNS double precision[]
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100 SUPPORT @extschema@.ag_predict_support
+    AS 'MODULE_PATHNAME', 'ag_sql_predict_quantiles_record';
+COMMENT ON FUNCTION @extschema@.ag_predict_quantiles(text, record) IS
+    'predicted quantiles of a model of problem type quantile, in the order of its quantile_levels; they never cross; the row is a table''s or sub-query''s alias; NULL when model or row is NULL';
+
+CREATE FUNCTION @extschema@.ag_predict_quantiles(model text, features jsonb) RETURNS double precision[]
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    AS 'MODULE_PATHNAME', 'ag_sql_predict_quantiles_jsonb';
+COMMENT ON FUNCTION @extschema@.ag_predict_quantiles(text, jsonb) IS
+    'predicted quantiles of a model of problem type quantile, in the order of its quantile_levels; they never cross; the row is a JSON object; NULL when model or row is NULL';
+
+CREATE FUNCTION @extschema@.ag_predict_quantiles(model text, features text) RETURNS double precision[]
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    AS 'MODULE_PATHNAME', 'ag_sql_predict_quantiles_text';
+COMMENT ON FUNCTION @extschema@.ag_predict_quantiles(text, text) IS
+    'predicted quantiles of a model of problem type quantile, in the order of its quantile_levels; they never cross; the row is a JSON object given as text; NULL when model or row is NULL';
 
 CREATE FUNCTION @extschema@.ag_predict_table(model text, data text, key_column text DEFAULT NULL)
     RETURNS TABLE (key text, prediction text, value double precision, proba jsonb, quantiles double precision[])
@@ -690,7 +714,7 @@ CREATE VIEW @extschema@.ag_models WITH (security_barrier) AS
         CASE WHEN @extschema@.ag_model_right(p.name, p.owner) <> 'predict' THEN p.data END AS data, p.pinned,
         (SELECT pg_catalog.count(*) FROM @extschema@.ag_predictor v WHERE v.name = p.name) AS versions,
         pg_catalog.format(CASE WHEN p.problem_type IN ('binary', 'multiclass') THEN 'ag_predict_class(%L, t)'
-            ELSE 'ag_predict(%L, t)' END, p.name) AS predict_with,
+            WHEN p.problem_type = 'quantile' THEN 'ag_predict_quantiles(%L, t)' ELSE 'ag_predict(%L, t)' END, p.name) AS predict_with,
         @extschema@.ag_model_right(p.name, p.owner) AS my_right
     FROM @extschema@.ag_predictor p
     WHERE @extschema@.ag_model_right(p.name, p.owner) IS NOT NULL

@@ -59,11 +59,13 @@ const char *ag_predictor_time_zone(const AgPredictor *predictor); /* "" when no 
 bool ag_predictor_raw_text(const AgPredictor *predictor);
 const AgInputInfo *ag_predictor_inputs(const AgPredictor *predictor, int *n);
 const AgClass *ag_predictor_classes(const AgPredictor *predictor, int *n);
-/* Doubles that ag_predictor_run writes: 1, or the number of classes. */
+/* Quantile levels, ascending, and the places in them of those that were asked for 1st, 2nd, ...; *n 0 for other problems. */
+const double *ag_predictor_quantiles(const AgPredictor *predictor, const int **order, int *n);
+/* Doubles that ag_predictor_run writes: 1, or the number of classes or of quantile levels. */
 int ag_predictor_outputs(const AgPredictor *predictor);
 
 /*
- * One row: values[n_inputs] (unused inputs aren't looked at) to out[outputs]: the value, or the classes' probabilities. No
+ * One row: values[n_inputs] (unused inputs aren't looked at) to out[outputs]: the value, the classes' probabilities, or ascending quantiles. No
  * allocation, always finite. Not thread-safe on one AgPredictor (it owns scratch space).
  */
 void ag_predictor_run(AgPredictor *predictor, const AgValue *values, double *out);

@@ -88,6 +88,14 @@ ag_predictor_classes(const AgPredictor *predictor, int *n)
 	return predictor->pipeline->classes;
 }
 
+const double *
+ag_predictor_quantiles(const AgPredictor *predictor, const int **order, int *n)
+{
+	*order = predictor->pipeline->quantile_order;
+	*n = predictor->pipeline->n_quantiles;
+	return predictor->pipeline->quantiles;
+}
+
 int
 ag_predictor_outputs(const AgPredictor *predictor)
 {

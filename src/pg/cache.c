@@ -7,6 +7,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "lib/ilist.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
@@ -184,6 +186,11 @@ load(Entry *entry, const pg_uuid_t *id, const char *member)
 	model->n_outputs = ag_predictor_outputs(model->predictor);
 	model->inputs = ag_predictor_inputs(model->predictor, &model->n_inputs);
 	model->classes = ag_predictor_classes(model->predictor, &model->n_classes);
+	model->quantiles =
+		ag_predictor_quantiles(model->predictor, &model->quantile_order, &model->n_quantiles);
+	for (int i = 1; i < model->n_quantiles; i++)
+		if (fabs(model->quantiles[i] - 0.5) < fabs(model->quantiles[model->middle] - 0.5))
+			model->middle = i;
 }
 
 static Entry *

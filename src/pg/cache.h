@@ -26,6 +26,10 @@ typedef struct AgOpenModel
 	const AgInputInfo *inputs;
 	int n_classes; /* 0: a number, or quantiles */
 	const AgClass *classes;
+	int n_quantiles; /* 0: no quantile regression */
+	const double *quantiles;
+	const int *quantile_order; /* the place in quantiles of the i-th that was asked for */
+	int middle; /* output that stands for the others: the level nearest to 0.5; else 0 */
 } AgOpenModel;
 
 /*

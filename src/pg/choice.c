@@ -127,5 +127,5 @@ ag_choice_output(FunctionCallInfo fcinfo, int argument, const char *name, const 
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("model \"%s\" has %d classes: one must be named", name, model->n_classes)));
-	return model->n_classes == 2 ? 1 : 0;
+	return model->n_classes == 2 ? 1 : model->middle;
 }

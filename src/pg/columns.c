@@ -27,9 +27,11 @@ typedef struct State
 static void
 not_for_users(void)
 {
-	ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					errmsg("this function is for the planner to call"),
-					errhint("Use ag_predict, ag_predict_class or ag_predict_proba.")));
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+		 errmsg("this function is for the planner to call"),
+		 errhint("Use ag_predict, ag_predict_class, ag_predict_proba or ag_predict_quantiles.")));
 }
 
 /* ag_predict for ag_predict_columns, and so on: no other function's right counts. */

@@ -485,6 +485,8 @@ ag_evaluate_metric(const AgEvaluation *evaluation, int model, AgMetric metric)
 	ag_error_init(&error);
 	truth.n_classes = evaluation->model->n_classes;
 	truth.class_of = evaluation->class_of;
+	truth.n_quantiles = evaluation->model->n_quantiles;
+	truth.quantiles = evaluation->model->quantiles;
 	truth.target = evaluation->target;
 	ag_error_check(
 		ag_metric_value(&ctx, metric, &truth, evaluation->n_rows, evaluation->out[model], &value),

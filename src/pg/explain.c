@@ -139,7 +139,7 @@ output_of(FunctionCallInfo fcinfo, AgCall *call, const double *features)
 		return ag_choice_argument(fcinfo, 2, call);
 	}
 	if (call->model->n_classes <= 2)
-		return call->model->n_classes == 2 ? 1 : 0;
+		return call->model->n_classes == 2 ? 1 : call->model->middle;
 	ag_mem_init(&mem, INT64_MAX);
 	ag_error_init(&error);
 	ag_error_check(ag_predictor_run_rows(&ctx, call->model->predictor, 1, features, call->out),

@@ -25,6 +25,7 @@ param_type(const AgParamSpec *spec)
 		case AG_PARAM_BOOL:
 			return "boolean";
 		case AG_PARAM_CHOICE:
+		case AG_PARAM_CHOICE_NUMBER:
 			return "text";
 		case AG_PARAM_INTS:
 			return "integers";
@@ -45,7 +46,7 @@ param_range(const AgParamSpec *spec)
 
 	if (spec->type == AG_PARAM_BOOL)
 		return NULL;
-	if (spec->type == AG_PARAM_CHOICE)
+	if (spec->type == AG_PARAM_CHOICE || spec->type == AG_PARAM_CHOICE_NUMBER)
 		return psprintf("one of %s", spec->choices);
 	if (spec->type == AG_PARAM_INTS)
 		return psprintf("up to %d, each %g to %g", AG_PARAM_MAX_INTS, spec->min, spec->max);

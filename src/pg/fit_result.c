@@ -305,7 +305,9 @@ ag_fit_tell_how_to_predict(AgFitCall *call)
 	const char *model =
 		call->pinned == 0 ? call->name : psprintf("%s@%d", call->name, call->version);
 	AgType label_type = call->schema.columns[call->label_column].type;
-	const char *function = label_type == AG_TYPE_TEXT ? "ag_predict_class" : "ag_predict";
+	const char *function = label_type == AG_TYPE_TEXT       ? "ag_predict_class"
+						   : call->options->n_quantiles > 0 ? "ag_predict_quantiles"
+															: "ag_predict";
 	const char *alias = free_alias(call->source);
 
 	if (call->options->verbosity == 0)

@@ -1,5 +1,5 @@
 /*
- * predict.c - ag_predict, ag_predict_class and ag_predict_proba, for rows given as record, jsonb or JSON text.
+ * predict.c - ag_predict, ag_predict_class, ag_predict_proba and ag_predict_quantiles, for rows given as record, jsonb or JSON text.
  */
 #include "postgres.h"
 
@@ -42,7 +42,7 @@ predict_value(FunctionCallInfo fcinfo, AgRowForm form)
 {
 	AgCall *call = predict(fcinfo, form);
 	const AgOpenModel *model = call->model;
-	double value = call->out[0];
+	double value = call->out[model->middle];
 
 	if (model->n_classes > 0)
 		value = model->classes[ag_model_best_class(model, call->out)].number;
@@ -249,4 +249,47 @@ Datum
 ag_sql_predict_proba_of_text(PG_FUNCTION_ARGS)
 {
 	return predict_proba_of(fcinfo, AG_ROW_TEXT);
+}
+
+/* --- ag_predict_quantiles --- */
+
+static Datum
+predict_quantiles(FunctionCallInfo fcinfo, AgRowForm form)
+{
+	AgCall *call = predict(fcinfo, form);
+
+	if (call->model->n_quantiles == 0)
+		ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
+						errmsg("model \"%s\" predicts no quantiles", call->name),
+						errhint("Fit it with \"problem_type\": \"quantile\".")));
+	return ag_result_quantiles(call->model, call->out);
+}
+
+PG_FUNCTION_INFO_V1(ag_sql_predict_quantiles_record);
+PG_FUNCTION_INFO_V1(ag_sql_predict_quantiles_jsonb);
+PG_FUNCTION_INFO_V1(ag_sql_predict_quantiles_text);
+PG_FUNCTION_INFO_V1(ag_sql_predict_quantiles_columns);
+
+Datum
+ag_sql_predict_quantiles_record(PG_FUNCTION_ARGS)
+{
+	return predict_quantiles(fcinfo, AG_ROW_RECORD);
+}
+
+Datum
+ag_sql_predict_quantiles_jsonb(PG_FUNCTION_ARGS)
+{
+	return predict_quantiles(fcinfo, AG_ROW_JSONB);
+}
+
+Datum
+ag_sql_predict_quantiles_text(PG_FUNCTION_ARGS)
+{
+	return predict_quantiles(fcinfo, AG_ROW_TEXT);
+}
+
+Datum
+ag_sql_predict_quantiles_columns(PG_FUNCTION_ARGS)
+{
+	return predict_quantiles(fcinfo, AG_ROW_COLUMNS);
 }

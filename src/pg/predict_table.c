@@ -30,14 +30,15 @@ static void
 put_prediction(Job *job, const char *key, const double *out)
 {
 	const AgOpenModel *model = job->model;
-	double value = out[0];
+	double value = out[model->middle];
 	Datum values[5];
 	bool nulls[5] = {false};
 
 	ag_srf_text(values, nulls, 0, key);
 	nulls[3] = model->n_classes == 0;
-	nulls[4] = true; /* only quantile regression has any */
-	values[3] = values[4] = (Datum) 0;
+	nulls[4] = model->n_quantiles == 0;
+	values[3] = (Datum) 0;
+	values[4] = nulls[4] ? (Datum) 0 : ag_result_quantiles(model, out);
 	if (model->n_classes > 0)
 	{
 		const AgClass *class = &model->classes[ag_model_best_class(model, out)];

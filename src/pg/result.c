@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "catalog/pg_type.h"
+#include "utils/array.h"
 #include "common/shortest_dec.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
@@ -60,11 +61,22 @@ ag_result_datum(AgResultType *result, const AgOpenModel *model, const double *ou
 	const AgClass *class;
 
 	if (model->n_classes == 0)
-		return from_number(result, out[0]);
+		return from_number(result, out[model->middle]);
 	class = &model->classes[ag_model_best_class(model, out)];
 	if (result->is_numeric && !isnan(class->number))
 		return from_number(result, class->number);
 	return from_text(result, ag_model_text(model, class->name, class->n_bytes));
+}
+
+Datum
+ag_result_quantiles(const AgOpenModel *model, const double *out)
+{
+	Datum values[AG_MAX_QUANTILES];
+
+	for (int i = 0; i < model->n_quantiles; i++)
+		values[i] = Float8GetDatum(out[model->quantile_order[i]]);
+	return PointerGetDatum(construct_array(values, model->n_quantiles, FLOAT8OID, sizeof(float8),
+										   FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 }
 
 JsonbValue *

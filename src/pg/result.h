@@ -39,4 +39,7 @@ extern Jsonb *ag_result_proba(const AgOpenModel *model, JsonbValue *class_keys, 
 /* Shortest text that reads back as the same number; palloc'd. */
 extern char *ag_result_number_text(double value);
 
+/* A quantile model's outputs as float8[], in the order in which the levels were asked for. */
+extern Datum ag_result_quantiles(const AgOpenModel *model, const double *out);
+
 #endif

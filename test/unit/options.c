@@ -158,6 +158,72 @@ everything(AgMem *mem)
 	ag_options_free(o);
 }
 
+/* Levels are kept ascending, with the order that they were asked for in. */
+static void
+quantile_levels(AgMem *mem)
+{
+	AgFitOptions *o;
+
+	o = accepted(mem, "/problem_type s quantile");
+	AG_REQUIRE(o != NULL && o->n_quantiles == 9);
+	for (int i = 0; i < 9; i++)
+	{
+		AG_CHECK_NEAR(o->quantiles[i], 0.1 * (i + 1), 1e-15);
+		AG_CHECK_EQ(o->quantile_order[i], i);
+	}
+	AG_CHECK(o->n_left_out > 0);
+	for (int i = 0; i < o->n_models; i++)
+		AG_CHECK(o->models[i].family->no_quantiles == NULL);
+	ag_options_free(o);
+	o = accepted(mem, "/problem_type s quantile\n/quantile_levels [ 3\n/quantile_levels/0 0 0.9\n"
+					  "/quantile_levels/1 0 0.05\n/quantile_levels/2 0 0.5");
+	AG_REQUIRE(o != NULL && o->n_quantiles == 3);
+	AG_CHECK(o->quantiles[0] == 0.05 && o->quantiles[1] == 0.5 && o->quantiles[2] == 0.9);
+	AG_CHECK(o->quantile_order[0] == 2 && o->quantile_order[1] == 0 && o->quantile_order[2] == 1);
+	ag_options_free(o);
+	refused(mem, "/quantile_levels [ 1\n/quantile_levels/0 0 0.5", AG_ERR_OPTION,
+			"option \"quantile_levels\" needs \"problem_type\": \"quantile\"", "");
+	refused(mem,
+			"/problem_type s quantile\n/quantile_levels [ 2\n/quantile_levels/0 0 "
+			"0.5\n/quantile_levels/1 0 0.5",
+			AG_ERR_OPTION, "option \"quantile_levels\" has the level 0.5 twice", "");
+	refused(mem, "/problem_type s quantile\n/quantile_levels [ 1\n/quantile_levels/0 0 1",
+			AG_ERR_OPTION, "option \"quantile_levels.0\" takes a number between 0 and 1, not 1",
+			"");
+	refused(mem, "/problem_type s quantile\n/eval_metric s rmse", AG_ERR_OPTION,
+			"metric \"root_mean_squared_error\" does not fit a quantile problem",
+			"Choose another \"eval_metric\" (the default here is \"pinball_loss\"), or set "
+			"\"problem_type\".");
+}
+
+/* Parameters of losses go with their loss only. */
+static void
+losses(AgMem *mem)
+{
+	refused(mem, "/hyperparameters { 1\n/hyperparameters/GBM { 1\n/hyperparameters/GBM/fair_c 0 2",
+			AG_ERR_OPTION, "parameter \"fair_c\" of family GBM needs \"objective\" \"fair\"", "");
+	refused(
+		mem, "/hyperparameters { 1\n/hyperparameters/XGB { 1\n/hyperparameters/XGB/huber_slope 0 2",
+		AG_ERR_OPTION,
+		"parameter \"huber_slope\" of family XGB needs \"objective\" \"reg:pseudohubererror\"", "");
+	refused(
+		mem,
+		"/hyperparameters { 1\n/hyperparameters/CAT { 1\n/hyperparameters/CAT/loss_function s "
+		"Huber",
+		AG_ERR_OPTION,
+		"parameter \"loss_function\" of family CAT takes \"Huber:delta=\" with a number greater "
+		"than 0",
+		"");
+	refused(
+		mem,
+		"/hyperparameters { 1\n/hyperparameters/CAT { 1\n/hyperparameters/CAT/loss_function s "
+		"Quantile:alpha=1.5",
+		AG_ERR_OPTION,
+		"\"alpha\" in parameter \"loss_function\" of family CAT takes a number between 0 and 1, "
+		"not 1.5",
+		"");
+}
+
 /* What asks for nothing is accepted, even of an option that is not offered. */
 static void
 nothing_asked(AgMem *mem)
@@ -237,7 +303,8 @@ unknown_names(AgMem *mem)
 			"option \"presets\" takes a preset such as \"best\", not \"medum\"",
 			"Did you mean \"medium\"?");
 	refused(mem, "/problem_type s multclass", AG_ERR_OPTION,
-			"option \"problem_type\" takes \"binary\", \"multiclass\" or \"regression\", not "
+			"option \"problem_type\" takes \"binary\", \"multiclass\", \"regression\" or "
+			"\"quantile\", not "
 			"\"multclass\"",
 			"Did you mean \"multiclass\"?");
 	refused(
@@ -318,8 +385,11 @@ unsupported(AgMem *mem)
 			"preset \"extreme_quality\" is not supported yet",
 			"This release has the presets medium, good, high, best, interpretable, "
 			"ignore_text, ignore_text_ngrams and optimize_for_deployment.");
-	refused(mem, "/problem_type s quantile", AG_ERR_UNSUPPORTED,
-			"problem type \"quantile\" is not supported yet", "");
+	refused(mem, "/problem_type s softclass", AG_ERR_UNSUPPORTED,
+			"problem type \"softclass\" is not supported yet", "");
+	refused(mem, "/problem_type s quantile\n/hyperparameters { 1\n/hyperparameters/KNN { 0",
+			AG_ERR_UNSUPPORTED, "model \"KNN\" can't be fitted: it does not predict quantiles",
+			"Add another model family, such as GBM.");
 	refused(mem, "/hyperparameters { 1\n/hyperparameters/EBM { 0", AG_ERR_UNSUPPORTED,
 			"model family \"EBM\" is not supported yet",
 			"This release fits GBM, LR, KNN, RF, XT, NN_TORCH, FASTAI, REALMLP, XGB, CAT.");
@@ -658,6 +728,8 @@ main(void)
 	presets(&mem);
 	bags(&mem);
 	everything(&mem);
+	quantile_levels(&mem);
+	losses(&mem);
 	nothing_asked(&mem);
 	included_families(&mem);
 	unknown_names(&mem);

@@ -19,6 +19,8 @@ typedef enum AgProblem
 
 const char *ag_problem_name(AgProblem problem); /* "binary", ... */
 
+#define AG_MAX_QUANTILES 100 /* levels of one predictor */
+
 /* Is the label one of several classes, not a number? */
 static inline bool
 ag_problem_has_classes(AgProblem problem)
@@ -56,6 +58,8 @@ typedef struct AgLabel
 	int32_t *class_of;       /* [n_rows] classification */
 	int n_quantiles;         /* quantile regression: levels to predict; else 0 */
 	const double *quantiles; /* [n_quantiles] ascending, in (0, 1); not owned */
+	const int *
+		quantile_order; /* [n_quantiles] place in quantiles of the level that was asked for i-th; not owned */
 	int64_t n_rows;
 	double min, max, mean, stddev; /* regression */
 	char reason[256];              /* why this problem type, for the NOTICE */

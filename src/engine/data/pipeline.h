@@ -107,9 +107,10 @@ typedef struct AgPipeline
 	int n_classes;
 	AgClass *classes;
 	int n_quantiles;
-	double *quantiles; /* [n_quantiles] ascending */
-	char *time_zone;   /* zone in which timestamptz columns were read, "" if there is none */
-	bool raw_text;     /* texts are raw bytes of an SQL_ASCII database */
+	double *quantiles;   /* [n_quantiles] ascending, in (0, 1) */
+	int *quantile_order; /* [n_quantiles] place in quantiles of the level that was asked for i-th */
+	char *time_zone;     /* zone in which timestamptz columns were read, "" if there is none */
+	bool raw_text;       /* texts are raw bytes of an SQL_ASCII database */
 	AgProfile profile;
 	/*
 	 * Of a pipeline that was fitted: features of the table's texts, [n_features][levels of the column], double for numbers and dates,

@@ -402,6 +402,24 @@ add_features(const Fitting *fitting, int i)
 	return ok ? AG_OK : ag_mem_error(fitting->ctx->mem, (size_t) 1 << 20, fitting->ctx->error);
 }
 
+static bool
+keep_quantiles(AgPipeline *pipeline, const AgLabel *label)
+{
+	size_t n = (size_t) label->n_quantiles;
+
+	pipeline->quantiles = ag_arena_alloc(&pipeline->arena, n, sizeof(double));
+	pipeline->quantile_order = ag_arena_alloc(&pipeline->arena, n, sizeof(int));
+	if (pipeline->quantiles == NULL || pipeline->quantile_order == NULL)
+		return false;
+	for (size_t i = 0; i < n; i++)
+	{
+		pipeline->quantiles[i] = label->quantiles[i];
+		pipeline->quantile_order[i] = label->quantile_order[i];
+	}
+	pipeline->n_quantiles = label->n_quantiles;
+	return true;
+}
+
 /* Names, statistics and the label's side. False: no memory. */
 static bool
 fill_pipeline(AgPipeline *pipeline, const AgTable *table, const AgLabel *label,
@@ -444,7 +462,7 @@ fill_pipeline(AgPipeline *pipeline, const AgTable *table, const AgLabel *label,
 		ok = pipeline->classes[k].name != NULL;
 	}
 	pipeline->n_classes = label->n_classes;
-	return ok;
+	return ok && keep_quantiles(pipeline, label);
 }
 
 static bool

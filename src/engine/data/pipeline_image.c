@@ -56,6 +56,17 @@ write_inputs(const AgPipeline *pipeline, AgWriter *body)
 	}
 }
 
+static void
+write_quantiles(const AgPipeline *pipeline, AgWriter *body)
+{
+	ag_write_u32(body, (uint32_t) pipeline->n_quantiles);
+	for (int i = 0; i < pipeline->n_quantiles; i++)
+	{
+		ag_write_f64(body, pipeline->quantiles[i]);
+		ag_write_u32(body, (uint32_t) pipeline->quantile_order[i]);
+	}
+}
+
 AgStatus
 ag_pipeline_write(const AgContext *ctx, const AgPipeline *pipeline, AgWriter *writer)
 {
@@ -76,6 +87,8 @@ ag_pipeline_write(const AgContext *ctx, const AgPipeline *pipeline, AgWriter *wr
 		ag_write_f64(&body, pipeline->classes[k].number);
 		ag_write_i64(&body, pipeline->classes[k].n_rows);
 	}
+	if (pipeline->problem == AG_PROBLEM_QUANTILE)
+		write_quantiles(pipeline, &body);
 	write_inputs(pipeline, &body);
 	ag_write_u32(&body, (uint32_t) pipeline->n_features);
 	for (int f = 0; f < pipeline->n_features; f++)
@@ -158,6 +171,37 @@ classes_fit(AgProblem problem, uint32_t n_classes)
 	return false;
 }
 
+/* Levels ascend within (0, 1), and the order that they were asked for in names each once. */
+static AgStatus
+read_quantiles(Reading *reading)
+{
+	AgReader *reader = &reading->reader;
+	AgPipeline *pipeline = reading->pipeline;
+	uint32_t n = ag_read_count(reader, 12);
+	bool is_named[AG_MAX_QUANTILES] = {false};
+	double before = 0.0;
+
+	if (reader->failed || n < 1 || n > AG_MAX_QUANTILES)
+		return corrupt(reading, "its quantile levels make no sense");
+	pipeline->quantiles = ag_arena_alloc(&pipeline->arena, n, sizeof(double));
+	pipeline->quantile_order = ag_arena_alloc(&pipeline->arena, n, sizeof(int));
+	if (pipeline->quantiles == NULL || pipeline->quantile_order == NULL)
+		return no_memory(reading);
+	pipeline->n_quantiles = (int) n;
+	for (uint32_t i = 0; i < n; i++)
+	{
+		double level = ag_read_f64(reader);
+		uint32_t place = ag_read_u32(reader);
+
+		if (reader->failed || !(level > before && level < 1.0) || place >= n || is_named[place])
+			return corrupt(reading, "its quantile levels make no sense");
+		pipeline->quantiles[i] = before = level;
+		pipeline->quantile_order[i] = (int) place;
+		is_named[place] = true;
+	}
+	return AG_OK;
+}
+
 static AgStatus
 read_label(Reading *reading)
 {
@@ -196,7 +240,7 @@ read_label(Reading *reading)
 			(type == AG_TYPE_TEXT ? !isnan(class->number) : !isfinite(class->number)))
 			return corrupt(reading, "a class makes no sense");
 	}
-	return AG_OK;
+	return pipeline->problem == AG_PROBLEM_QUANTILE ? read_quantiles(reading) : AG_OK;
 }
 
 static AgStatus

@@ -199,17 +199,32 @@ has_bagging(const AgBoostParams *params)
 	return params->bagging_freq > 0 && params->bagging_fraction < 1.0;
 }
 
+static AgLossParams
+loss_params(const AgBoostParams *params)
+{
+	return (AgLossParams){.kind = params->loss,
+						  .alpha = params->loss_alpha,
+						  .delta = params->loss_delta,
+						  .power = params->loss_power,
+						  .step = params->loss_step,
+						  .positive = params->scale_pos_weight,
+						  .multiclass_hessian = params->multiclass_hessian};
+}
+
 static AgStatus
 create_booster(AgBooster *booster)
 {
 	const AgContext *ctx = booster->ctx;
 	const AgTrainData *data = booster->data;
 	AgGrowth growth = growth_of(data, &booster->params);
-	AgLossWeights weighing = {.positive = booster->params.scale_pos_weight,
-							  .multiclass_hessian = booster->params.multiclass_hessian};
+	AgLossParams of_loss = loss_params(&booster->params);
 
 	AG_TRY(check_data(ctx, data, &booster->params));
-	AG_TRY(ag_loss_create(ctx, data, &weighing, &booster->loss));
+	if (ag_objective_of(data, booster->params.loss) == NULL)
+		return ag_error_set(ctx->error, AG_ERR_OPTION,
+							"the objective that is given for family %s does not fit a %s problem",
+							booster->params.family, ag_problem_name(data->problem));
+	AG_TRY(ag_loss_create(ctx, data, &of_loss, &booster->loss));
 	booster->n_out = ag_train_outputs(data);
 	booster->shape.link = booster->loss.objective->link;
 	booster->shape.n_outputs = (uint32_t) booster->loss.n_outputs;
@@ -435,6 +450,9 @@ boost_output(AgBooster *booster, int output)
 						tree_key(booster, AG_KEY_GROWTH, output)));
 	AG_TRY(ag_leaves_compute(ctx, &booster->leaves, &booster->grower, &booster->loss, &range,
 							 &quantum, &booster->params));
+	if (booster->loss.objective->renews_leaves)
+		AG_TRY(ag_leaves_renew(ctx, &booster->leaves, &booster->grower, &booster->loss, output,
+							   booster->params.learning_rate));
 	AG_TRY(ag_trees_builder_add(ctx, &booster->trees, &booster->grower, (uint32_t) output,
 								booster->leaves.values));
 	if (booster->grower.n_nodes == 0)
@@ -657,7 +675,8 @@ ag_boost_memory(const AgTrainData *data, const AgBoostParams *params, int n_thre
 {
 	AgGrowth growth = growth_of(data, params);
 	int64_t n_out = ag_train_outputs(data);
-	int64_t bytes = ag_loss_memory(data) +
+	AgLossParams of_loss = loss_params(params);
+	int64_t bytes = ag_loss_memory(data, &of_loss) +
 					ag_grower_memory(data->bins, data->n_train, &growth, n_threads) +
 					data->n_valid * 8 * (3 * n_out + 1) +
 					growth.max_leaves * (int64_t) (2 * sizeof(AgRouteNode));

@@ -24,6 +24,25 @@ typedef enum AgGrowOrder
 	AG_GROW_SYMMETRIC      /* all leaves of a level by the same split */
 } AgGrowOrder;
 
+/* What is minimised. */
+typedef enum AgLossKind
+{
+	AG_LOSS_AUTO = 0, /* what fits problem type and metric */
+	AG_LOSS_SQUARED,
+	AG_LOSS_ABSOLUTE,
+	AG_LOSS_PERCENTAGE,
+	AG_LOSS_QUANTILE,
+	AG_LOSS_HUBER,
+	AG_LOSS_FAIR,
+	AG_LOSS_PSEUDO_HUBER,
+	AG_LOSS_POISSON,
+	AG_LOSS_GAMMA,
+	AG_LOSS_TWEEDIE,
+	AG_LOSS_LOGISTIC, /* of two classes */
+	AG_LOSS_SOFTMAX,  /* of several */
+	AG_LOSS_LAST
+} AgLossKind;
+
 /*
  * What all boosters can do; a family's table of parameters fills its own part, ag_<family>_complete the
  * rest. 0 is no limit, no penalty, no such thing, unless told otherwise. Shares are in (0, 1].
@@ -68,6 +87,10 @@ typedef struct AgBoostParams
 	double random_strength; /* of the noise on their scores */
 	int bootstrap;          /* an AgBootstrapKind, with splits_by_weight */
 	double bagging_temperature;
+	int objective;               /* as its family words it */
+	AgParamChoice loss_function; /* or so */
+	AgLossKind loss; /* what that means, completed; its parameters as AgLossParams has them: */
+	double loss_alpha, loss_delta, loss_power, loss_step;
 	double scale_pos_weight;   /* on rows of class 1 of two */
 	double multiclass_hessian; /* factor on p(1-p); 0: classes / (classes - 1) */
 	/* not user parameters */
@@ -82,6 +105,7 @@ typedef struct AgTrainData
 	const AgBins *bins;
 	AgProblem problem;
 	int n_classes;
+	const char *label_name;  /* for messages; NULL: unknown */
 	const double *target;    /* regression */
 	const int32_t *class_of; /* classification */
 	int n_quantiles;         /* quantile regression: levels to predict; else 0 */
@@ -123,6 +147,19 @@ typedef struct AgBoostResult
 AgStatus ag_boost_train(const AgContext *ctx, const AgTrainData *data, const AgBoostParams *params,
 						AgBoostResult *result);
 void ag_boost_result_free(const AgContext *ctx, AgBoostResult *result);
+
+/* A parameter that counts with one of two losses only; which is how the family words them. */
+typedef struct AgLossUse
+{
+	const char *param; /* a number */
+	AgLossKind first, second;
+	const char *objectives;
+} AgLossUse;
+
+/* AG_ERR_OPTION when one of them has another value than its default and the loss isn't one of its two. */
+AgStatus ag_boost_check_loss(const char *family, const AgParamSpec *specs, int n_specs,
+							 const AgBoostParams *params, const AgLossUse *uses, int n_uses,
+							 AgError *err);
 
 /* Upper estimate of the memory that training takes beyond bins, in bytes. */
 int64_t ag_boost_memory(const AgTrainData *data, const AgBoostParams *params, int n_threads);

@@ -14,10 +14,21 @@
 #define REAL_MAX 1e300
 #define AUTO_RATE (-1.0) /* how "auto" is stored */
 #define LOSSGUIDE_LEAVES 31
+#define AG_CAT_LOSSES 10
+
+/* In the order of the words. */
+static const AgLossKind losses[AG_CAT_LOSSES] = {
+	AG_LOSS_AUTO,       AG_LOSS_SQUARED, AG_LOSS_ABSOLUTE, AG_LOSS_QUANTILE, AG_LOSS_HUBER,
+	AG_LOSS_PERCENTAGE, AG_LOSS_POISSON, AG_LOSS_TWEEDIE,  AG_LOSS_LOGISTIC, AG_LOSS_SOFTMAX,
+};
 
 const AgParamSpec ag_cat_specs[] = {
 	{"iterations", "num_boost_round n_estimators num_trees", AG_PARAM_INT, 1, 1000000, 10000, NULL,
 	 "most rounds of boosting", AT(num_boost_round)},
+	{"loss_function", "objective", AG_PARAM_CHOICE_NUMBER, 0, AG_CAT_LOSSES - 1, 0,
+	 "auto RMSE MAE Quantile:alpha= Huber:delta= MAPE Poisson Tweedie:variance_power= Logloss "
+	 "MultiClass",
+	 "what is minimised; auto goes by problem type and metric", AT(loss_function)},
 	{"learning_rate", "eta", AG_PARAM_REAL, 1e-6, 10, 0.05, "auto",
 	 "factor on each tree's values; auto takes it from rows and iterations", AT(learning_rate)},
 	{"depth", "max_depth", AG_PARAM_INT, 1, 16, 6, NULL, "most splits on a path", AT(max_depth)},
@@ -87,9 +98,21 @@ automatic_rate(const AgTrainData *data, int n_rounds)
 }
 
 static void
+complete_loss(AgBoostParams *params)
+{
+	double number = params->loss_function.number;
+
+	params->loss = losses[params->loss_function.choice];
+	params->loss_alpha = number == number ? number : 0.5;
+	params->loss_delta = params->loss_power = number;
+	params->loss_step = 0.0;
+}
+
+static void
 complete(const AgTrainData *data, AgBoostParams *params)
 {
 	params->family = "CAT";
+	complete_loss(params);
 	params->has_cosine_score = params->score_function == 1;
 	params->splits_by_weight = true;
 	params->feature_fraction = params->feature_fraction_bynode = 1.0;
@@ -99,6 +122,38 @@ complete(const AgTrainData *data, AgBoostParams *params)
 		params->learning_rate = automatic_rate(data, params->num_boost_round);
 	if (params->grow_order == AG_GROW_LOSSGUIDE && params->num_leaves == 0)
 		params->num_leaves = LOSSGUIDE_LEAVES;
+}
+
+AgStatus
+ag_cat_check(const void *params, AgError *err)
+{
+	const AgParamChoice *loss = &((const AgBoostParams *) params)->loss_function;
+	double number = loss->number;
+
+	switch (losses[loss->choice])
+	{
+		case AG_LOSS_QUANTILE:
+			if (number == number && !(number > 0.0 && number < 1.0))
+				return ag_error_set(err, AG_ERR_OPTION,
+									"\"alpha\" in parameter \"loss_function\" of family CAT takes "
+									"a number between 0 and 1, not %.10g",
+									number);
+			return AG_OK;
+		case AG_LOSS_HUBER:
+			if (!(number > 0.0))
+				return ag_error_set(err, AG_ERR_OPTION,
+									"parameter \"loss_function\" of family CAT takes "
+									"\"Huber:delta=\" with a number greater than 0");
+			return AG_OK;
+		case AG_LOSS_TWEEDIE:
+			if (!(number > 1.0 && number < 2.0))
+				return ag_error_set(err, AG_ERR_OPTION,
+									"parameter \"loss_function\" of family CAT takes "
+									"\"Tweedie:variance_power=\" with a number between 1 and 2");
+			return AG_OK;
+		default:
+			return AG_OK;
+	}
 }
 
 static AgStatus

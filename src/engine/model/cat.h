@@ -20,4 +20,7 @@ AgStatus ag_cat_train(const AgContext *ctx, const AgTrainData *data, const uint3
 /* Upper estimate of the memory that training takes beyond bins, in bytes. */
 int64_t ag_cat_memory(const AgTrainData *data, const AgBoostParams *params, int n_threads);
 
+/* What its parameters must agree on among themselves; AG_ERR_OPTION. */
+AgStatus ag_cat_check(const void *params, AgError *err);
+
 #endif

@@ -13,30 +13,37 @@
 #include "engine/model/net.h"
 #include "engine/model/xgb.h"
 
+#define NO_QUANTILES "it does not predict quantiles"
+
 static const AgFamily families[AG_FAMILY_LAST] = {
 	[AG_FAMILY_GBM] = {AG_FAMILY_GBM, "GBM", "gradient-boosted trees, grown leaf by leaf",
-					   ag_gbm_specs, &ag_gbm_n_specs, sizeof(AgBoostParams), true, true},
+					   ag_gbm_specs, &ag_gbm_n_specs, sizeof(AgBoostParams), true, true,
+					   .check = ag_gbm_check},
 	[AG_FAMILY_LR] = {AG_FAMILY_LR, "LR", "linear and logistic regression", ag_linear_specs,
-					  &ag_linear_n_specs, sizeof(AgLinearParams), false, false},
+					  &ag_linear_n_specs, sizeof(AgLinearParams), false, false,
+					  .no_quantiles = NO_QUANTILES},
 	[AG_FAMILY_KNN] = {AG_FAMILY_KNN, "KNN", "nearest neighbours", ag_knn_specs, &ag_knn_n_specs,
-					   sizeof(AgKnnParams), false, false},
+					   sizeof(AgKnnParams), false, false, .no_quantiles = NO_QUANTILES},
 	[AG_FAMILY_RF] = {AG_FAMILY_RF, "RF", "random forest", ag_rf_specs, &ag_rf_n_specs,
-					  sizeof(AgForestParams), false, true},
+					  sizeof(AgForestParams), false, true, .no_quantiles = NO_QUANTILES},
 	[AG_FAMILY_XT] = {AG_FAMILY_XT, "XT", "extremely randomised trees", ag_xt_specs, &ag_xt_n_specs,
-					  sizeof(AgForestParams), false, true},
+					  sizeof(AgForestParams), false, true, .no_quantiles = NO_QUANTILES},
 	[AG_FAMILY_NN_TORCH] = {AG_FAMILY_NN_TORCH, "NN_TORCH", "neural net with embeddings",
-							ag_nn_specs, &ag_nn_n_specs, sizeof(AgNetParams), false, false},
+							ag_nn_specs, &ag_nn_n_specs, sizeof(AgNetParams), false, false,
+							.no_quantiles = NO_QUANTILES},
 	[AG_FAMILY_FASTAI] = {AG_FAMILY_FASTAI, "FASTAI",
 						  "neural net with batch normalisation, on a one-cycle schedule",
-						  ag_fastai_specs, &ag_fastai_n_specs, sizeof(AgNetParams), false, false},
+						  ag_fastai_specs, &ag_fastai_n_specs, sizeof(AgNetParams), false, false,
+						  .no_quantiles = NO_QUANTILES},
 	[AG_FAMILY_REALMLP] = {AG_FAMILY_REALMLP, "REALMLP", "neural net with waves of the numbers",
-						   ag_realmlp_specs, &ag_realmlp_n_specs, sizeof(AgNetParams), false,
-						   false},
+						   ag_realmlp_specs, &ag_realmlp_n_specs, sizeof(AgNetParams), false, false,
+						   .no_quantiles = NO_QUANTILES},
 	[AG_FAMILY_XGB] = {AG_FAMILY_XGB, "XGB", "gradient-boosted trees, grown level by level",
-					   ag_xgb_specs, &ag_xgb_n_specs, sizeof(AgBoostParams), true, true},
+					   ag_xgb_specs, &ag_xgb_n_specs, sizeof(AgBoostParams), true, true,
+					   .check = ag_xgb_check},
 	[AG_FAMILY_CAT] = {AG_FAMILY_CAT, "CAT",
 					   "gradient-boosted oblivious trees on target statistics", ag_cat_specs,
-					   &ag_cat_n_specs, sizeof(AgBoostParams), true, true},
+					   &ag_cat_n_specs, sizeof(AgBoostParams), true, true, .check = ag_cat_check},
 };
 
 const AgFamily *

@@ -7,6 +7,16 @@
 
 #define AT(field) offsetof(AgBoostParams, field)
 #define REAL_MAX 1e300
+#define AG_GBM_OBJECTIVES 23
+
+/* In the order of the words. */
+static const AgLossKind losses[AG_GBM_OBJECTIVES] = {
+	AG_LOSS_AUTO,     AG_LOSS_SQUARED,  AG_LOSS_SQUARED,    AG_LOSS_SQUARED,    AG_LOSS_SQUARED,
+	AG_LOSS_SQUARED,  AG_LOSS_SQUARED,  AG_LOSS_SQUARED,    AG_LOSS_SQUARED,    AG_LOSS_ABSOLUTE,
+	AG_LOSS_ABSOLUTE, AG_LOSS_ABSOLUTE, AG_LOSS_ABSOLUTE,   AG_LOSS_HUBER,      AG_LOSS_FAIR,
+	AG_LOSS_POISSON,  AG_LOSS_QUANTILE, AG_LOSS_PERCENTAGE, AG_LOSS_PERCENTAGE, AG_LOSS_GAMMA,
+	AG_LOSS_TWEEDIE,  AG_LOSS_LOGISTIC, AG_LOSS_SOFTMAX,
+};
 
 const AgParamSpec ag_gbm_specs[] = {
 	{"num_boost_round",
@@ -15,6 +25,21 @@ const AgParamSpec ag_gbm_specs[] = {
 	 AG_PARAM_INT, 1, 1000000, 10000, NULL, "most rounds of boosting", AT(num_boost_round)},
 	{"learning_rate", "shrinkage_rate eta", AG_PARAM_REAL, 1e-6, 10, 0.05, NULL,
 	 "factor on each tree's values", AT(learning_rate)},
+	{"objective", "objective_type app application loss", AG_PARAM_CHOICE, 0, AG_GBM_OBJECTIVES - 1,
+	 0,
+	 "auto regression l2 regression_l2 mse mean_squared_error rmse root_mean_squared_error l2_root "
+	 "regression_l1 l1 mae mean_absolute_error huber fair poisson quantile mape "
+	 "mean_absolute_percentage_error gamma tweedie binary multiclass softmax",
+	 "what is minimised; auto goes by problem type and metric", AT(objective)},
+	{"alpha", NULL, AG_PARAM_REAL, 1e-9, REAL_MAX, 0.9, NULL,
+	 "level of objective quantile, below 1; where errors count linearly in objective huber",
+	 AT(loss_alpha)},
+	{"fair_c", NULL, AG_PARAM_REAL, 1e-9, REAL_MAX, 1, NULL,
+	 "size from which errors count linearly in objective fair", AT(loss_delta)},
+	{"poisson_max_delta_step", NULL, AG_PARAM_REAL, 0, 50, 0.7, NULL,
+	 "how careful the steps of objective poisson are", AT(loss_step)},
+	{"tweedie_variance_power", NULL, AG_PARAM_REAL, 1, 1.999, 1.5, NULL,
+	 "power of the mean that the variance grows with in objective tweedie", AT(loss_power)},
 	{"num_leaves", "num_leaf max_leaves max_leaf max_leaf_nodes", AG_PARAM_INT, 2, 131072, 31, NULL,
 	 "most leaves of a tree", AT(num_leaves)},
 	{"max_depth", NULL, AG_PARAM_INT, -1, 100000, -1, NULL,
@@ -70,7 +95,31 @@ ag_gbm_complete(AgBoostParams *params)
 {
 	params->family = "GBM";
 	params->grow_order = AG_GROW_LOSSGUIDE;
+	params->loss = losses[params->objective];
+	if (params->loss == AG_LOSS_HUBER)
+		params->loss_delta = params->loss_alpha;
 	params->feature_fraction_bylevel = 1.0;
 	params->splits_categories = true;
 	params->scale_pos_weight = 1.0;
+}
+
+AgStatus
+ag_gbm_check(const void *params, AgError *err)
+{
+	static const AgLossUse uses[] = {
+		{"alpha", AG_LOSS_HUBER, AG_LOSS_QUANTILE, "\"huber\" or \"quantile\""},
+		{"fair_c", AG_LOSS_FAIR, AG_LOSS_FAIR, "\"fair\""},
+		{"poisson_max_delta_step", AG_LOSS_POISSON, AG_LOSS_POISSON, "\"poisson\""},
+		{"tweedie_variance_power", AG_LOSS_TWEEDIE, AG_LOSS_TWEEDIE, "\"tweedie\""},
+	};
+	AgBoostParams own = *(const AgBoostParams *) params;
+
+	own.loss = losses[own.objective];
+	if (own.loss == AG_LOSS_QUANTILE && !(own.loss_alpha < 1.0))
+		return ag_error_set(err, AG_ERR_OPTION,
+							"parameter \"alpha\" of family GBM takes a number below 1 with "
+							"\"objective\" \"quantile\", not %.10g",
+							own.loss_alpha);
+	return ag_boost_check_loss("GBM", ag_gbm_specs, ag_gbm_n_specs, &own, uses,
+							   (int) (sizeof uses / sizeof uses[0]), err);
 }

@@ -13,4 +13,7 @@ extern const int ag_gbm_n_specs;
 /* What the family fixes: after its parameters are set. */
 void ag_gbm_complete(AgBoostParams *params);
 
+/* What its parameters must agree on among themselves; AG_ERR_OPTION. */
+AgStatus ag_gbm_check(const void *params, AgError *err);
+
 #endif

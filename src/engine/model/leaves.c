@@ -6,7 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/base/maths.h"
 #include "engine/base/threads.h"
 
 #define AG_LEAF_PIECE 8192
@@ -87,21 +86,6 @@ sum_task(void *arg, int64_t begin, int64_t end, int thread)
 	}
 }
 
-/* The power of two by which values up to `highest` are scaled so that n of them add up below 2^62. */
-static double
-fixed_scale(float highest, int64_t n)
-{
-	int size, n_bits = 0, power;
-
-	if (!(highest > 0.0f))
-		return 0.0;
-	frexp((double) highest, &size);
-	while (n_bits < 62 && (INT64_C(1) << n_bits) < n)
-		n_bits++;
-	power = 62 - size - n_bits;
-	return ag_pow2i(power > 1000 ? 1000 : power);
-}
-
 static double
 leaf_value(const AgGrower *grower, const AgSplitRules *rules, const AgGrownLeaf *leaf, double g,
 		   double h, const AgQuantum *quantum)
@@ -124,8 +108,8 @@ ag_leaves_compute(const AgContext *ctx, AgLeaves *leaves, const AgGrower *grower
 	AgSplitRules rules;
 	double factor = loss->unit * params->learning_rate;
 
-	task.per_g = fixed_scale(range->max_g, loss->data->n_train);
-	task.per_h = fixed_scale(range->max_h, loss->data->n_train);
+	task.per_g = ag_fixed_scale((double) range->max_g, loss->data->n_train);
+	task.per_h = ag_fixed_scale((double) range->max_h, loss->data->n_train);
 	ag_split_rules_init(&rules, params, &plain, loss->unit);
 	cut_pieces(leaves, grower);
 	for (int l = 0; l < 2 * grower->n_leaves; l++)

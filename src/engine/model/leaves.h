@@ -35,6 +35,13 @@ AgStatus ag_leaves_compute(const AgContext *ctx, AgLeaves *leaves, const AgGrowe
 						   const AgLoss *loss, const AgGradientRange *range,
 						   const AgQuantum *quantum, const AgBoostParams *params);
 
+/*
+ * Where the objective says so, instead of those values: the percentile of what the leaf's rows lack, times the learning rate. No
+ * penalty or bound on leaf values has a part in it.
+ */
+AgStatus ag_leaves_renew(const AgContext *ctx, AgLeaves *leaves, const AgGrower *grower,
+						 const AgLoss *loss, int output, double learning_rate);
+
 /* Adds the values to the scores of the rows that the tree was grown on. */
 AgStatus ag_leaves_add(const AgContext *ctx, const AgLeaves *leaves, const AgGrower *grower,
 					   const AgLoss *loss, int output);

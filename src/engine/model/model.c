@@ -65,7 +65,7 @@ trees_is_classifier(const void *fitted)
 {
 	AgLink link = ((const AgTrees *) fitted)->link;
 
-	return link != AG_LINK_IDENTITY && link != AG_LINK_EXP;
+	return link != AG_LINK_IDENTITY && link != AG_LINK_EXP && link != AG_LINK_QUANTILES;
 }
 
 /* The scores before the link. */
@@ -140,7 +140,9 @@ linear_n_out(const void *fitted)
 static bool
 linear_is_classifier(const void *fitted)
 {
-	return ((const AgLinear *) fitted)->link != AG_LINK_IDENTITY;
+	AgLink link = ((const AgLinear *) fitted)->link;
+
+	return link != AG_LINK_IDENTITY && link != AG_LINK_QUANTILES;
 }
 
 static size_t
@@ -340,6 +342,8 @@ ag_model_fits(const AgModel *model, AgProblem problem)
 
 	if (kinds[model->kind].is_classifier(model->fitted) != wants_classes)
 		return false;
+	if (problem == AG_PROBLEM_QUANTILE)
+		return ag_model_n_out(model) >= 1;
 	return wants_classes ? ag_model_n_out(model) >= 2 : ag_model_n_out(model) == 1;
 }
 

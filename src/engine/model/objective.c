@@ -1,5 +1,5 @@
 /*
- * objective.c - squared error, binary and multiclass log-loss.
+ * objective.c - binary and multiclass log-loss, and what all objectives have in common.
  *
  * Whatever touches a gradient is plain double arithmetic and maths.h, so that the bytes are the same on
  * every machine. First scores are sums over the train rows in their order, on one thread.
@@ -14,9 +14,8 @@
 #define AG_LOSS_CHUNK 8192
 #define AG_PRIOR_MIN 1e-15 /* a class that no train row has still gets a finite score */
 
-/* The sum of weights, or 0 when the weights can't weigh: then the caller counts rows alike. */
-static double
-total_weight(const AgTrainData *data)
+double
+ag_total_weight(const AgTrainData *data)
 {
 	double sum = 0.0;
 
@@ -28,67 +27,9 @@ total_weight(const AgTrainData *data)
 double
 ag_mean_weight(const AgTrainData *data)
 {
-	double total = total_weight(data);
+	double total = ag_total_weight(data);
 
 	return total > 0.0 ? total / (double) data->n_train : 1.0;
-}
-
-/*
- * The weighted mean as a running one: no sum of labels that could overflow. The unit is the power of
- * two above the largest distance to the mean.
- */
-static void
-squared_base(AgLoss *loss, double *base)
-{
-	const AgTrainData *data = loss->data;
-	double total = total_weight(data);
-	double mean = 0.0, seen = 0.0, widest = 0.0;
-	int exponent;
-
-	for (int64_t i = 0; i < data->n_train; i++)
-	{
-		uint32_t row = data->train_rows[i];
-		double weight = total > 0.0 ? ag_row_weight(data, row) : 1.0;
-
-		seen += weight;
-		if (seen > 0.0)
-			mean += (data->target[row] * 0.5 - mean * 0.5) * (weight / seen) * 2.0;
-	}
-	for (int64_t i = 0; i < data->n_train; i++)
-	{
-		double distance = fabs(data->target[data->train_rows[i]] * 0.5 - mean * 0.5);
-
-		if (distance > widest)
-			widest = distance;
-	}
-	base[0] = mean;
-	if (widest == 0.0)
-		return;
-	frexp(widest, &exponent);
-	exponent += 1;
-	if (exponent > 1022)
-		exponent = 1022;
-	if (exponent < -1021)
-		exponent = -1021;
-	loss->unit = ag_pow2i(exponent);
-}
-
-static void
-squared_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
-{
-	const AgTrainData *data = loss->data;
-	double per_unit = 1.0 / loss->unit;
-
-	(void) output;
-	for (int64_t i = begin; i < end; i++)
-	{
-		uint32_t row = data->train_rows[i];
-		double weight = ag_row_weight(data, row);
-
-		loss->gradients[row].g =
-			(float) ((loss->scores[row] * per_unit - data->target[row] * per_unit) * weight);
-		loss->gradients[row].h = (float) weight;
-	}
 }
 
 static double
@@ -105,7 +46,7 @@ clipped_prior(double part, double total)
 static double
 class_sums(const AgTrainData *data, double *sums)
 {
-	bool is_weighted = total_weight(data) > 0.0;
+	bool is_weighted = ag_total_weight(data) > 0.0;
 	double total = 0.0;
 
 	for (int64_t i = 0; i < data->n_train; i++)
@@ -126,9 +67,9 @@ logistic_base(AgLoss *loss, double *base)
 	double total = class_sums(loss->data, sums);
 	double p = clipped_prior(sums[1], total);
 
-	if (loss->weights.positive != 1.0)
-		p = clipped_prior(sums[1] * loss->weights.positive,
-						  sums[0] + sums[1] * loss->weights.positive);
+	if (loss->params.positive != 1.0)
+		p = clipped_prior(sums[1] * loss->params.positive,
+						  sums[0] + sums[1] * loss->params.positive);
 	base[0] = ag_ln(p / (1.0 - p));
 }
 
@@ -191,7 +132,7 @@ logistic_block(const AgLoss *loss, const uint32_t *rows, int n)
 static void
 logistic_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
 {
-	bool is_weighted = loss->data->weight != NULL || loss->weights.positive != 1.0;
+	bool is_weighted = loss->data->weight != NULL || loss->params.positive != 1.0;
 	double p[AG_LANES_BLOCK];
 
 	(void) output;
@@ -210,7 +151,7 @@ logistic_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
 		for (int i = n; i % AG_LANES != 0; i++)
 			p[i] = 0.0;
 		ag_sigmoid_block(loss->level, n, p, p);
-		store_block(loss, rows, n, p, 1, 1.0, loss->weights.positive);
+		store_block(loss, rows, n, p, 1, 1.0, loss->params.positive);
 	}
 }
 
@@ -280,8 +221,8 @@ softmax_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
 	double factor = loss->n_outputs > 1 ? (double) loss->n_outputs / (loss->n_outputs - 1) : 1.0;
 	double p[AG_LANES_BLOCK];
 
-	if (loss->weights.multiclass_hessian > 0.0)
-		factor = loss->weights.multiclass_hessian;
+	if (loss->params.multiclass_hessian > 0.0)
+		factor = loss->params.multiclass_hessian;
 	for (int64_t at = begin; at < end; at += AG_LANES_BLOCK)
 	{
 		const uint32_t *rows = loss->data->train_rows + at;
@@ -298,14 +239,6 @@ softmax_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
 	}
 }
 
-static const AgObjective squared = {
-	.name = "squared error",
-	.link = AG_LINK_IDENTITY,
-	.has_const_hessian = true,
-	.base = squared_base,
-	.gradients = squared_gradients,
-};
-
 static const AgObjective logistic = {
 	.name = "binary log-loss",
 	.link = AG_LINK_SIGMOID,
@@ -316,26 +249,31 @@ static const AgObjective logistic = {
 static const AgObjective softmax = {
 	.name = "multiclass log-loss",
 	.link = AG_LINK_SOFTMAX,
-	.is_per_class = true,
+	.is_per_output = true,
 	.base = softmax_base,
 	.begin_round = softmax_begin_round,
 	.gradients = softmax_gradients,
 };
 
 const AgObjective *
-ag_objective_of(AgProblem problem)
+ag_objective_of(const AgTrainData *data, AgLossKind kind)
 {
-	switch (problem)
+	switch (data->problem)
 	{
-		case AG_PROBLEM_REGRESSION:
-			return &squared;
 		case AG_PROBLEM_BINARY:
-			return &logistic;
+			return kind == AG_LOSS_AUTO || kind == AG_LOSS_LOGISTIC ? &logistic : NULL;
 		case AG_PROBLEM_MULTICLASS:
-			return &softmax;
-		default:
-			return NULL;
+			return kind == AG_LOSS_AUTO || kind == AG_LOSS_SOFTMAX ? &softmax : NULL;
+		case AG_PROBLEM_REGRESSION:
+			if (kind == AG_LOSS_AUTO)
+				kind = ag_loss_kind_for(data->stop_metric);
+			return ag_number_objective(data->problem, kind);
+		case AG_PROBLEM_QUANTILE:
+			return data->n_quantiles == 0 ? NULL : ag_number_objective(data->problem, kind);
+		case AG_PROBLEM_AUTO:
+			break;
 	}
+	return NULL;
 }
 
 static void
@@ -349,23 +287,32 @@ fill_scores(void *arg, int64_t begin, int64_t end, int thread)
 			loss->scores[k * loss->n_rows + row] = loss->base[k];
 }
 
+/* What the rows' errors are put in order in. */
+static bool
+has_items(const AgObjective *objective)
+{
+	return objective->renews_leaves || objective->needs_items;
+}
+
 AgStatus
-ag_loss_create(const AgContext *ctx, const AgTrainData *data, const AgLossWeights *weights,
+ag_loss_create(const AgContext *ctx, const AgTrainData *data, const AgLossParams *params,
 			   AgLoss *loss)
 {
-	const AgObjective *objective = ag_objective_of(data->problem);
+	const AgObjective *objective =
+		ag_objective_of(data, params != NULL ? params->kind : AG_LOSS_AUTO);
 	int64_t n_rows = data->bins->n_rows;
 
 	memset(loss, 0, sizeof *loss);
 	if (objective == NULL)
 		return ag_error_set(ctx->error, AG_ERR_UNSUPPORTED,
-							"boosted trees have no objective for problem type \"%s\"",
+							"boosted trees have no such objective for problem type \"%s\"",
 							ag_problem_name(data->problem));
+	AG_TRY(ag_loss_check_labels(ctx, objective, data));
 	loss->objective = objective;
 	loss->data = data;
-	loss->weights = weights != NULL ? *weights : (AgLossWeights){.positive = 1.0};
+	loss->params = params != NULL ? *params : (AgLossParams){.positive = 1.0};
 	loss->n_rows = n_rows;
-	loss->n_outputs = objective->is_per_class ? data->n_classes : 1;
+	loss->n_outputs = objective->is_per_output ? ag_train_outputs(data) : 1;
 	loss->unit = 1.0;
 	loss->level = ag_cpu_level();
 	AG_TRY(ag_get_zeroed(ctx, (size_t) loss->n_outputs, sizeof(double), &loss->base));
@@ -373,7 +320,14 @@ ag_loss_create(const AgContext *ctx, const AgTrainData *data, const AgLossWeight
 	if (objective->begin_round != NULL)
 		AG_TRY(ag_get(ctx, (size_t) n_rows, sizeof(double), &loss->shared));
 	AG_TRY(ag_get(ctx, (size_t) n_rows, sizeof(AgGradient), &loss->gradients));
+	if (has_items(objective))
+		AG_TRY(ag_get(ctx, (size_t) data->n_train, sizeof(AgWeighed), &loss->items));
 	objective->base(loss, loss->base);
+	if (!objective->renews_leaves)
+	{
+		ag_mem_free(ctx->mem, loss->items);
+		loss->items = NULL;
+	}
 	ag_pool_run(ctx->pool, n_rows, AG_LOSS_CHUNK, fill_scores, loss);
 	return AG_OK;
 }
@@ -385,16 +339,22 @@ ag_loss_free(const AgContext *ctx, AgLoss *loss)
 	ag_mem_free(ctx->mem, loss->scores);
 	ag_mem_free(ctx->mem, loss->shared);
 	ag_mem_free(ctx->mem, loss->gradients);
+	ag_mem_free(ctx->mem, loss->items);
 	memset(loss, 0, sizeof *loss);
 }
 
 int64_t
-ag_loss_memory(const AgTrainData *data)
+ag_loss_memory(const AgTrainData *data, const AgLossParams *params)
 {
-	int64_t n_rows = data->bins->n_rows;
-	bool is_multiclass = data->problem == AG_PROBLEM_MULTICLASS;
+	const AgObjective *objective = ag_objective_of(data, params->kind);
+	int64_t n_rows = data->bins->n_rows, n_scores = 1;
 
-	return n_rows * (8 * (int64_t) (is_multiclass ? data->n_classes + 1 : 1) + 8);
+	if (objective == NULL)
+		return 0;
+	if (objective->is_per_output)
+		n_scores = ag_train_outputs(data) + (objective->begin_round != NULL);
+	return n_rows * (8 * n_scores + 8) +
+		   (has_items(objective) ? data->n_train * (int64_t) sizeof(AgWeighed) : 0);
 }
 
 typedef struct AgLossTask

@@ -11,16 +11,30 @@
 #include "engine/base/context.h"
 #include "engine/model/boost.h"
 #include "engine/model/lanes.h"
+#include "engine/model/percentile.h"
 #include "engine/model/trees.h"
 
 struct AgLoss;
 
-/* How some families weigh gradients. */
-typedef struct AgLossWeights
+/* What families let users choose of a loss, and how they weigh gradients. */
+typedef struct AgLossParams
 {
+	AgLossKind kind;
+	double alpha;              /* level of AG_LOSS_QUANTILE of one output */
+	double delta;              /* where Huber, pseudo-Huber and fair losses bend, in label units */
+	double power;              /* of Tweedie's variance, from 1 to below 2 */
+	double step;               /* Poisson: the hessian is that of a score larger by it */
 	double positive;           /* factor on rows of class 1 of two; 1: none */
 	double multiclass_hessian; /* on p(1-p); 0: classes / (classes - 1) */
-} AgLossWeights;
+} AgLossParams;
+
+/* Labels that an objective can be computed of. */
+typedef enum AgLabelDomain
+{
+	AG_LABELS_ANY = 0,
+	AG_LABELS_NOT_NEGATIVE,
+	AG_LABELS_POSITIVE
+} AgLabelDomain;
 
 /* The largest gradient and hessian of some rows. */
 typedef struct AgGradientRange
@@ -33,8 +47,13 @@ typedef struct AgObjective
 {
 	const char *name;
 	AgLink link;
-	bool is_per_class;      /* one score and one tree a class; else one */
+	bool is_per_output;     /* one score and one tree a class or level; else one */
 	bool has_const_hessian; /* the hessian is the row's weight */
+	bool renews_leaves;     /* a leaf's value is a percentile of its rows' errors */
+	bool is_relative;       /* errors count in shares of the label, of 1 at least */
+	bool has_level;         /* the percentile is of a level; else the middle one */
+	bool needs_items;       /* to find the first scores */
+	AgLabelDomain domain;
 	/* The scores before any tree: base[n_outputs], finite; may set loss->unit. */
 	void (*base)(struct AgLoss *loss, double *base);
 	/* What all outputs of a round share, for train rows [begin, end); NULL: nothing. */
@@ -48,13 +67,14 @@ typedef struct AgLoss
 {
 	const AgObjective *objective;
 	const AgTrainData *data;
-	AgLossWeights weights;
+	AgLossParams params;
 	int n_outputs;
 	double unit;           /* gradients are real gradients / unit */
 	double *base;          /* [n_outputs] */
 	double *scores;        /* [n_outputs][n_rows] of the train rows */
 	double *shared;        /* [n_rows] softmax: log of the sum of exponentials; else NULL */
 	AgGradient *gradients; /* [n_rows] of the output in work */
+	AgWeighed *items;      /* [n_train] scratch of renewed leaves; else NULL */
 	int64_t n_rows;        /* of the binned matrix */
 	AgCpuLevel level;
 } AgLoss;
@@ -79,15 +99,32 @@ ag_rows_are_dense(const uint32_t *rows, int64_t n)
 /* Of the train rows; 1 where they can't be weighed. */
 double ag_mean_weight(const AgTrainData *data);
 
-/* The objective of a problem type; NULL when boosting has none for it. */
-const AgObjective *ag_objective_of(AgProblem problem);
+/* The sum of weights, or 0 when the weights can't weigh: then the caller counts rows alike. */
+double ag_total_weight(const AgTrainData *data);
 
-/* Room for scores and gradients, and the first scores. weights NULL: {1, 0}. The loss may be freed whatever this returns. */
-AgStatus ag_loss_create(const AgContext *ctx, const AgTrainData *data, const AgLossWeights *weights,
+/* The objective of that kind for the data's problem, AUTO: the one that fits its metric; NULL when there is none. */
+const AgObjective *ag_objective_of(const AgTrainData *data, AgLossKind kind);
+/* Of numbers: what is minimised where a metric of regression is asked for, as AutoGluon's families choose it; and the table. */
+AgLossKind ag_loss_kind_for(AgMetric metric);
+const AgObjective *ag_number_objective(AgProblem problem, AgLossKind kind);
+/* AG_ERR_DATA, naming the label, when some train row's can't be learnt by that objective. */
+AgStatus ag_loss_check_labels(const AgContext *ctx, const AgObjective *objective,
+							  const AgTrainData *data);
+
+/*
+ * Room for scores and gradients, and the first scores. params NULL: all 0 but positive 1. AG_ERR_DATA for labels out of the
+ * objective's domain. The loss may be freed whatever this returns.
+ */
+AgStatus ag_loss_create(const AgContext *ctx, const AgTrainData *data, const AgLossParams *params,
 						AgLoss *loss);
 void ag_loss_free(const AgContext *ctx, AgLoss *loss);
 /* Bytes that ag_loss_create takes. */
-int64_t ag_loss_memory(const AgTrainData *data);
+int64_t ag_loss_memory(const AgTrainData *data, const AgLossParams *params);
+
+/* Where leaves are renewed: the percentile's level, a row's weight in it, and the largest weight of the train rows. */
+double ag_loss_level(const AgLoss *loss, int output);
+double ag_loss_error_weight(const AgLoss *loss, uint32_t row);
+double ag_loss_largest_weight(const AgLoss *loss);
 
 /* At the start of a round, before the gradients of its outputs. */
 AgStatus ag_loss_begin_round(const AgContext *ctx, const AgLoss *loss);

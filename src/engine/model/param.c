@@ -95,6 +95,13 @@ store(const AgParamSpec *spec, double value, void *params)
 		case AG_PARAM_INTS:
 			memset(at, 0, sizeof(AgParamInts));
 			break;
+		case AG_PARAM_CHOICE_NUMBER:
+		{
+			AgParamChoice choice = {(int) value, (double) NAN};
+
+			memcpy(at, &choice, sizeof choice);
+			break;
+		}
 	}
 }
 
@@ -133,6 +140,7 @@ ag_param_takes(const AgParamSpec *spec, char *text, size_t size)
 			append(text, size, "true or false");
 			break;
 		case AG_PARAM_CHOICE:
+		case AG_PARAM_CHOICE_NUMBER:
 			append(text, size, "one of");
 			for (int i = 0; (word = next_word(&choices, &n_bytes)) != NULL; i++)
 				append(text, size, "%s\"%.*s\"", i > 0 ? ", " : " ", (int) n_bytes, word);
@@ -204,7 +212,30 @@ read_value(const AgParamSpec *spec, const char *text, bool is_string, double *va
 			return !is_string && read_number(text, value) && *value >= spec->min &&
 				   *value <= spec->max;
 		case AG_PARAM_INTS:
+		case AG_PARAM_CHOICE_NUMBER:
 			break;
+	}
+	return false;
+}
+
+/* One of the words, "word:key=number", or the word alone of those: then without a number. */
+static bool
+read_choice(const AgParamSpec *spec, const char *text, bool is_string, AgParamChoice *choice)
+{
+	const char *list = spec->choices, *word;
+	size_t n_bytes, n_text = strlen(text);
+
+	choice->number = (double) NAN;
+	for (int i = 0; is_string && (word = next_word(&list, &n_bytes)) != NULL; i++)
+	{
+		const char *colon = memchr(word, ':', n_bytes);
+		size_t n_name = colon != NULL ? (size_t) (colon - word) : n_bytes;
+
+		choice->choice = i;
+		if (n_text == n_name && memcmp(word, text, n_name) == 0)
+			return true;
+		if (colon != NULL && n_text > n_bytes && memcmp(word, text, n_bytes) == 0)
+			return read_number(text + n_bytes, &choice->number);
 	}
 	return false;
 }
@@ -291,12 +322,18 @@ ag_param_set(const AgParamSpec *specs, int n_specs, const char *family, const ch
 	char given[SHOWN_BYTES];
 	double value = 0.0;
 	AgParamInts list;
+	AgParamChoice choice;
 
 	if (spec == NULL)
 		return unknown_name(specs, n_specs, family, name, nearest, err);
 	if (spec->type == AG_PARAM_INTS && read_ints(spec, text, is_string, &list))
 	{
 		memcpy((char *) params + spec->offset, &list, sizeof list);
+		return AG_OK;
+	}
+	if (spec->type == AG_PARAM_CHOICE_NUMBER && read_choice(spec, text, is_string, &choice))
+	{
+		memcpy((char *) params + spec->offset, &choice, sizeof choice);
 		return AG_OK;
 	}
 	if (read_value(spec, text, is_string, &value))

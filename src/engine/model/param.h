@@ -13,7 +13,8 @@ typedef enum AgParamType
 	AG_PARAM_REAL, /* with `choices`: a number >= 0, or one of them, stored as -1 - its index */
 	AG_PARAM_BOOL,
 	AG_PARAM_CHOICE, /* one of `choices`; stored as its index in an int */
-	AG_PARAM_INTS    /* a list of integers, empty by default; stored as an AgParamInts */
+	AG_PARAM_INTS,   /* a list of integers, empty by default; stored as an AgParamInts */
+	AG_PARAM_CHOICE_NUMBER /* one of `choices`, of which "word:key=" takes a number behind; stored as an AgParamChoice */
 } AgParamType;
 
 #define AG_PARAM_MAX_INTS 16
@@ -24,17 +25,24 @@ typedef struct AgParamInts
 	int values[AG_PARAM_MAX_INTS];
 } AgParamInts;
 
+/* The number is NaN where none was given; a choice of words without "=" has none. */
+typedef struct AgParamChoice
+{
+	int choice;
+	double number;
+} AgParamChoice;
+
 typedef struct AgParamSpec
 {
 	const char *name;
 	const char *aliases; /* blank-separated, or NULL */
 	AgParamType type;
 	double min, max;     /* both allowed; infinite: no bound on that side */
-	double normal;       /* the default; BOOL: 0 or 1; CHOICE: the index */
+	double normal;       /* the default; BOOL: 0 or 1; CHOICE and CHOICE_NUMBER: the index */
 	const char *choices; /* CHOICE, and REAL that takes words too: blank-separated; else NULL */
 	const char *help;    /* one line: what it does, its unit */
 	size_t
-		offset; /* where the value sits in the family's struct: int, double, bool or AgParamInts */
+		offset; /* where the value sits in the family's struct: int, double, bool, AgParamInts or AgParamChoice */
 } AgParamSpec;
 
 /*

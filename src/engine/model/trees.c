@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "engine/base/maths.h"
+#include "engine/model/ascending.h"
 #include "engine/model/trees_plan.h"
 #include "engine/model/trees_walk.h"
 
@@ -108,6 +109,9 @@ ag_trees_link(const AgTrees *trees, const double *scores, double *out)
 		case AG_LINK_IDENTITY:
 			for (uint32_t k = 0; k < trees->n_outputs; k++)
 				out[k] = scores[k];
+			break;
+		case AG_LINK_QUANTILES:
+			ag_ascending(scores, (int) trees->n_outputs, out);
 			break;
 	}
 }

@@ -39,7 +39,7 @@ typedef struct AgTree
 	uint64_t first_leaf; /* likewise */
 	uint32_t n_nodes;    /* 0: a single leaf */
 	uint32_t n_leaves;   /* n_nodes + 1 */
-	uint32_t output;     /* which score it adds to (class of a multiclass round; else 0) */
+	uint32_t output;     /* which score it adds to (class or level of a round; else 0) */
 	uint32_t depth;      /* nodes on the longest way to a leaf */
 } AgTree;
 
@@ -49,7 +49,8 @@ typedef enum AgLink
 	AG_LINK_SIGMOID = 1,  /* one score -> {1-p, p} */
 	AG_LINK_SOFTMAX = 2,
 	AG_LINK_MEAN_FREQUENCIES = 3, /* forests: the mean over trees of a leaf's class shares */
-	AG_LINK_EXP = 4               /* Poisson, Tweedie, gamma */
+	AG_LINK_EXP = 4,              /* Poisson, Tweedie, gamma */
+	AG_LINK_QUANTILES = 5         /* one score a level, the outputs in ascending order */
 } AgLink;
 
 /* One class's share of a leaf of a forest. 16 bytes; the layout is the image's. */
@@ -93,7 +94,7 @@ typedef struct AgComboMember
 typedef struct AgTrees
 {
 	uint32_t n_features; /* length of the feature vector */
-	uint32_t n_outputs;  /* scores: 1, or the number of classes */
+	uint32_t n_outputs;  /* scores: 1, or the number of classes or levels */
 	uint32_t n_trees;
 	AgLink link;
 	const double *base; /* [n_outputs] scores before any tree */

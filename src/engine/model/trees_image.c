@@ -208,6 +208,7 @@ check_outputs(const Check *check)
 	switch (trees->link)
 	{
 		case AG_LINK_IDENTITY:
+		case AG_LINK_QUANTILES:
 			fits = trees->n_outputs >= 1;
 			break;
 		case AG_LINK_SIGMOID:
@@ -420,7 +421,7 @@ find_arrays(const AgContext *ctx, const AgImage *image, AgTrees *trees)
 	trees->n_features = head->n_features;
 	trees->n_outputs = head->n_outputs;
 	trees->n_trees = head->n_trees;
-	if (head->link > AG_LINK_EXP) /* an enum may hold no other value than its own */
+	if (head->link > AG_LINK_QUANTILES) /* an enum may hold no other value than its own */
 		return ag_error_set(ctx->error, AG_ERR_CORRUPT,
 							"stored model is damaged: its link function is unknown");
 	trees->link = (AgLink) head->link;

@@ -7,6 +7,15 @@
 
 #define AT(field) offsetof(AgBoostParams, field)
 #define REAL_MAX 1e300
+#define AG_XGB_OBJECTIVES 12
+#define POISSON_STEP 0.7 /* where max_delta_step says nothing */
+
+/* In the order of the words. */
+static const AgLossKind losses[AG_XGB_OBJECTIVES] = {
+	AG_LOSS_AUTO,         AG_LOSS_SQUARED,  AG_LOSS_SQUARED, AG_LOSS_ABSOLUTE,
+	AG_LOSS_PSEUDO_HUBER, AG_LOSS_QUANTILE, AG_LOSS_POISSON, AG_LOSS_GAMMA,
+	AG_LOSS_TWEEDIE,      AG_LOSS_LOGISTIC, AG_LOSS_SOFTMAX, AG_LOSS_SOFTMAX,
+};
 
 /* Defaults are AutoGluon's for the family: rounds until early stopping, and categories one level at a time. */
 const AgParamSpec ag_xgb_specs[] = {
@@ -14,6 +23,16 @@ const AgParamSpec ag_xgb_specs[] = {
 	 "most rounds of boosting", AT(num_boost_round)},
 	{"learning_rate", "eta", AG_PARAM_REAL, 1e-6, 10, 0.1, NULL, "factor on each tree's values",
 	 AT(learning_rate)},
+	{"objective", NULL, AG_PARAM_CHOICE, 0, AG_XGB_OBJECTIVES - 1, 0,
+	 "auto reg:squarederror reg:linear reg:absoluteerror reg:pseudohubererror reg:quantileerror "
+	 "count:poisson reg:gamma reg:tweedie binary:logistic multi:softprob multi:softmax",
+	 "what is minimised; auto goes by problem type and metric", AT(objective)},
+	{"quantile_alpha", NULL, AG_PARAM_REAL, 1e-9, 1 - 1e-9, 0.5, NULL,
+	 "level of objective reg:quantileerror", AT(loss_alpha)},
+	{"huber_slope", NULL, AG_PARAM_REAL, 1e-9, REAL_MAX, 1, NULL,
+	 "size from which errors count linearly in objective reg:pseudohubererror", AT(loss_delta)},
+	{"tweedie_variance_power", NULL, AG_PARAM_REAL, 1, 1.999, 1.5, NULL,
+	 "power of the mean that the variance grows with in objective reg:tweedie", AT(loss_power)},
 	{"max_depth", NULL, AG_PARAM_INT, 0, 100000, 6, NULL, "most splits on a path, 0 for no limit",
 	 AT(max_depth)},
 	{"max_leaves", NULL, AG_PARAM_INT, 0, 131072, 0, NULL, "most leaves of a tree, 0 for no limit",
@@ -59,7 +78,29 @@ ag_xgb_complete(AgBoostParams *params)
 	params->family = "XGB";
 	params->min_data_in_bin = 3;
 	params->bagging_freq = 1;
+	params->loss = losses[params->objective];
+	if (params->loss == AG_LOSS_POISSON)
+	{
+		if (!(params->max_delta_step > 0.0))
+			params->max_delta_step = POISSON_STEP;
+		params->loss_step = params->max_delta_step;
+	}
 	params->min_data_per_group = 1;
 	params->sorts_by_value = true;
 	params->multiclass_hessian = 2.0;
+}
+
+AgStatus
+ag_xgb_check(const void *params, AgError *err)
+{
+	static const AgLossUse uses[] = {
+		{"quantile_alpha", AG_LOSS_QUANTILE, AG_LOSS_QUANTILE, "\"reg:quantileerror\""},
+		{"huber_slope", AG_LOSS_PSEUDO_HUBER, AG_LOSS_PSEUDO_HUBER, "\"reg:pseudohubererror\""},
+		{"tweedie_variance_power", AG_LOSS_TWEEDIE, AG_LOSS_TWEEDIE, "\"reg:tweedie\""},
+	};
+	AgBoostParams own = *(const AgBoostParams *) params;
+
+	own.loss = losses[own.objective];
+	return ag_boost_check_loss("XGB", ag_xgb_specs, ag_xgb_n_specs, &own, uses,
+							   (int) (sizeof uses / sizeof uses[0]), err);
 }

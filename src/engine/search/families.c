@@ -292,8 +292,8 @@ boost_kept(const AgModelConfig *config, const AgTrainData *data)
 	const AgBoostParams *params = config->params;
 	int64_t n_trees = params->num_boost_round, n_leaves = ag_boost_leaves(data, params);
 
-	if (data->problem == AG_PROBLEM_MULTICLASS)
-		n_trees *= data->n_classes;
+	if (data->problem != AG_PROBLEM_BINARY)
+		n_trees *= ag_train_outputs(data);
 	if (n_trees > TREES_MOST)
 		n_trees = TREES_MOST;
 	return n_trees * n_leaves * LEAF_BYTES;

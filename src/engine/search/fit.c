@@ -146,6 +146,9 @@ prepare_label(AgFit *fit)
 	AG_TRY(ag_fit_check(fit));
 	AG_TRY(ag_label_fit(&fit->ctx, fit->table, column, fit->options->problem,
 						fit->options->positive_class, &fit->label));
+	fit->label->n_quantiles = fit->options->n_quantiles;
+	fit->label->quantiles = fit->options->quantiles;
+	fit->label->quantile_order = fit->options->quantile_order;
 	fit->metric = fit->options->eval_metric;
 	if (fit->metric == AG_METRIC_NONE)
 		fit->metric = ag_metric_default(fit->label->problem);
@@ -239,6 +242,9 @@ ag_fit_run(const AgContext *ctx, const AgFitJob *job, AgTable *table, const AgFi
 	AG_GO(ag_fit_tell_devices(&fit));
 	if (fit.options->dry_run) /* while the table is as it was when the memory was leased */
 		need_bytes = ag_fit_memory(table, fit.options, ag_pool_size(ctx->pool));
+	for (int i = 0; i < fit.options->n_left_out; i++)
+		ag_log(&fit.ctx, AG_LOG_NORMAL, "%s is left out: %s", fit.options->left_out[i].name,
+			   fit.options->left_out[i].why);
 	AG_GO(prepare_label(&fit));
 	AG_GO(ag_fit_read_roles(&fit));
 	AG_GO(prepare_features(&fit));

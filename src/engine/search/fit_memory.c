@@ -35,7 +35,8 @@ classes_at_most(const AgTable *table, const AgFitOptions *options)
 	{
 		const AgTableColumn *column = &table->columns[c];
 
-		if (column->role != AG_ROLE_LABEL || options->problem == AG_PROBLEM_REGRESSION)
+		if (column->role != AG_ROLE_LABEL || options->problem == AG_PROBLEM_REGRESSION ||
+			options->problem == AG_PROBLEM_QUANTILE)
 			continue;
 		if (options->problem == AG_PROBLEM_BINARY || column->type == AG_TYPE_BOOL)
 			return 2;
@@ -78,6 +79,10 @@ ag_fit_memory(const AgTable *table, const AgFitOptions *options, int n_threads)
 				   : n_classes == 2 ? AG_PROBLEM_BINARY
 									: AG_PROBLEM_REGRESSION;
 	data.n_classes = n_classes;
+	if (options->problem == AG_PROBLEM_QUANTILE)
+		data.problem = AG_PROBLEM_QUANTILE;
+	data.n_quantiles = options->n_quantiles;
+	data.quantiles = options->quantiles;
 	data.n_train = n;
 	data.n_valid = n_folds > 0 ? n / n_folds : n_scored;
 	for (int i = 0; i < options->n_models; i++)

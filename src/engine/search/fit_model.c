@@ -164,6 +164,7 @@ ag_fit_train_data(const AgFit *fit, const AgSplit *split, AgTrainData *data)
 	memset(data, 0, sizeof *data);
 	data->problem = fit->label->problem;
 	data->n_classes = fit->label->n_classes;
+	data->label_name = fit->job->label_name;
 	data->n_quantiles = fit->label->n_quantiles;
 	data->quantiles = fit->label->quantiles;
 	data->target = fit->label->target;

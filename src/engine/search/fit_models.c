@@ -37,7 +37,7 @@ ag_fit_booster_seconds(const AgFit *fit)
 {
 	int n_cpus = ag_pool_size(fit->ctx.pool);
 	double values = (double) fit->n_rows * (fit->pipeline->n_features + 4);
-	int n_outputs = fit->label->n_classes > 2 ? fit->label->n_classes : 1;
+	int n_outputs = fit->label->n_classes == 2 ? 1 : ag_label_outputs(fit->label);
 
 	return PLAN_ROUNDS * n_outputs *
 		   (values * PLAN_VALUE_S / (n_cpus < PLAN_CPUS ? n_cpus : PLAN_CPUS) + PLAN_ROUND_S);

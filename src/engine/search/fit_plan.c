@@ -26,6 +26,7 @@ param_value(const AgParamSpec *spec, const void *params)
 			return flag;
 		case AG_PARAM_INT:
 		case AG_PARAM_CHOICE:
+		case AG_PARAM_CHOICE_NUMBER: /* its first field */
 			break;
 		case AG_PARAM_INTS:
 			return 0.0;
@@ -50,6 +51,25 @@ ints_write(AgWriter *out, const AgParamSpec *spec, const void *params)
 	ag_json_raw(out, "]");
 }
 
+/* "word:key=number", the number only where there is one. */
+static void
+choice_write(AgWriter *out, const AgParamSpec *spec, const void *params, const char *word,
+			 size_t n_word)
+{
+	AgParamChoice choice;
+	char text[160];
+	size_t n_name = n_word;
+
+	memcpy(&choice, (const char *) params + spec->offset, sizeof choice);
+	if (isnan(choice.number))
+		for (n_name = 0; n_name < n_word && word[n_name] != ':'; n_name++)
+			;
+	snprintf(text, sizeof text, "%.*s", (int) n_name, word);
+	if (!isnan(choice.number))
+		snprintf(text + strlen(text), sizeof text - strlen(text), "%.17g", choice.number);
+	ag_json_string(out, text, strlen(text));
+}
+
 static void
 params_write(AgWriter *out, const AgModelConfig *config)
 {
@@ -69,6 +89,8 @@ params_write(AgWriter *out, const AgModelConfig *config)
 		ag_json_key(out, &first, spec->name);
 		if (spec->type == AG_PARAM_BOOL)
 			ag_json_raw(out, value != 0.0 ? "true" : "false");
+		else if (word != NULL && spec->type == AG_PARAM_CHOICE_NUMBER)
+			choice_write(out, spec, config->params, word, n_word);
 		else if (word != NULL)
 			ag_json_string(out, word, n_word);
 		else if (spec->type == AG_PARAM_INTS)
@@ -213,6 +235,21 @@ model_write(AgWriter *out, const AgFitModel *model)
 	ag_json_raw(out, "}");
 }
 
+/* As asked for. */
+static void
+quantiles_write(AgWriter *out, bool *first, const AgFitOptions *options)
+{
+	ag_json_key(out, first, "quantile_levels");
+	ag_json_raw(out, "[");
+	for (int i = 0; i < options->n_quantiles; i++)
+	{
+		if (i > 0)
+			ag_json_raw(out, ", ");
+		ag_json_number(out, options->quantiles[options->quantile_order[i]]);
+	}
+	ag_json_raw(out, "]");
+}
+
 static void
 options_write(AgWriter *out, const AgFit *fit)
 {
@@ -221,6 +258,8 @@ options_write(AgWriter *out, const AgFit *fit)
 
 	ag_json_raw(out, "{");
 	key_text(out, &first, "problem_type", ag_problem_name(fit->label->problem));
+	if (options->n_quantiles > 0)
+		quantiles_write(out, &first, options);
 	key_text(out, &first, "eval_metric", ag_metric_name(fit->metric));
 	key_number(out, &first, "time_limit", fit->promised_seconds);
 	key_number(out, &first, "holdout_frac", fit->validation.fraction);

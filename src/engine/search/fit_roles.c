@@ -85,7 +85,8 @@ weights_balance(AgFit *fit)
 	if (label->class_of == NULL)
 	{
 		ag_error_set(fit->ctx.error, AG_ERR_OPTION,
-					 "\"sample_weight\": \"balance_weight\" does not fit a regression problem");
+					 "\"sample_weight\": \"balance_weight\" does not fit a %s problem",
+					 ag_problem_name(label->problem));
 		ag_error_hint(fit->ctx.error,
 					  "It balances classes. A number's rows are weighted by a column.");
 		return AG_ERR_OPTION;

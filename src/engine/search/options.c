@@ -69,28 +69,34 @@ parse_time_limit(OptionParser *p, const AgOptionNode *node)
 static AgStatus
 parse_problem_type(OptionParser *p, const AgOptionNode *node)
 {
-	static const char *const names[] = {"binary", "multiclass", "regression"};
+	static const char *const names[] = {"binary", "multiclass", "regression", "quantile"};
 	AgNearest nearest;
 
 	if (node->type == AG_JSON_STRING)
 	{
-		if (strcmp(node->text, "quantile") == 0 || strcmp(node->text, "softclass") == 0)
+		if (strcmp(node->text, "softclass") == 0)
 			return ag_error_set(p->err, AG_ERR_UNSUPPORTED,
 								"problem type \"%s\" is not supported yet", node->text);
-		for (int i = 0; i < 3; i++)
+		for (int i = 0; i < 4; i++)
 			if (strcmp(node->text, names[i]) == 0)
 			{
 				p->out->problem = (AgProblem) (AG_PROBLEM_BINARY + i);
 				return AG_OK;
 			}
 	}
-	ag_option_reject(node, "\"binary\", \"multiclass\" or \"regression\"", p->err);
+	ag_option_reject(node, "\"binary\", \"multiclass\", \"regression\" or \"quantile\"", p->err);
 	if (node->type != AG_JSON_STRING)
 		return AG_ERR_OPTION;
 	ag_nearest_init(&nearest, node->text);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 4; i++)
 		ag_nearest_offer(&nearest, names[i]);
 	return hint_nearest(p, &nearest);
+}
+
+static AgStatus
+parse_quantile_levels(OptionParser *p, const AgOptionNode *node)
+{
+	return ag_quantiles_parse(node, p->out, p->err);
 }
 
 static AgStatus
@@ -426,6 +432,7 @@ static const struct
 	{"dry_run", parse_dry_run},
 	{"tuning_data", parse_tuning_data},
 	{"label_count_threshold", parse_label_count_threshold},
+	{"quantile_levels", parse_quantile_levels},
 	{"positive_class", parse_positive_class},
 	{"ignored_columns", parse_ignored_columns},
 	{"_feature_generator_kwargs", parse_feature_generator_kwargs},
@@ -630,6 +637,7 @@ ag_options_parse(AgMem *mem, const AgOptionEntry *entries, int n_entries, AgFitO
 	for (const AgOptionNode *node = root->first; node != NULL; node = node->next)
 		AG_GO(option_parse(&p, node));
 	p.out->features.seed = p.out->random_state;
+	AG_GO(ag_quantiles_check(p.out, err));
 	AG_GO(metric_check(&p));
 	AG_GO(bagging_check(&p));
 	AG_GO(validation_check(&p));

@@ -90,11 +90,21 @@ typedef struct AgModelConfig
 	char *params_json;      /* what was given, as JSON, for the catalogue; arena */
 } AgModelConfig;
 
+/* A configuration that isn't fitted, and why: "can't predict quantiles: ...". */
+typedef struct AgLeftOut
+{
+	char name[64];
+	const char *why;
+} AgLeftOut;
+
 typedef struct AgFitOptions
 {
 	char *name;        /* NULL: the default */
 	double time_limit; /* seconds; NAN: not given */
 	AgProblem problem;
+	int n_quantiles;     /* with problem type quantile; else 0 */
+	double *quantiles;   /* [n_quantiles] ascending */
+	int *quantile_order; /* [n_quantiles] place in quantiles of the level that was asked for i-th */
 	AgMetric eval_metric; /* NONE: the default */
 	int verbosity;        /* 0..4 */
 	uint64_t random_state;
@@ -126,6 +136,8 @@ typedef struct AgFitOptions
 	AgFeatureParams features; /* how columns become features */
 	int n_models;
 	AgModelConfig *models; /* in the order in which they are fitted; never empty */
+	int n_left_out;        /* configurations that can't do what is asked for */
+	AgLeftOut *left_out;
 	AgArena arena;
 } AgFitOptions;
 

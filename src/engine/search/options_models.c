@@ -135,7 +135,7 @@ entry_parse(const AgOptionNode *node, const AgFitArgs *common, AgModelConfig *mo
 	model->max_time_limit = args.max_time_limit;
 	model->use_fp16 = args.use_fp16;
 	model->early_stop = args.early_stop;
-	return AG_OK;
+	return model->family->check != NULL ? model->family->check(model->params, err) : AG_OK;
 }
 
 /* The next of a family: "GBM", then "GBM_2", ... */
@@ -503,5 +503,6 @@ ag_models_parse(const AgOptionNode *hyperparameters, const char *list_name,
 						   "\"excluded_model_types\".");
 		return AG_ERR_OPTION;
 	}
+	AG_TRY(ag_models_leave_out(options, err));
 	return ag_resources_merge(options, err);
 }

@@ -31,6 +31,11 @@ AgStatus ag_bag_args_parse(const AgOptionNode *node, AgResourcesAsked *bag, AgEr
 AgStatus ag_model_ensemble_parse(const AgOptionNode *node, AgResourcesAsked *bag, AgError *err);
 /* Does any training, or bag, ask for more than what it is a part of? CPUs that nobody speaks of are the fit's. */
 AgStatus ag_resources_merge(AgFitOptions *options, AgError *err);
+/* The levels of an array; and whether they go with the problem type, which has some if none are given. */
+AgStatus ag_quantiles_parse(const AgOptionNode *node, AgFitOptions *options, AgError *err);
+AgStatus ag_quantiles_check(AgFitOptions *options, AgError *err);
+/* Takes the configurations out that can't do what is asked for; AG_ERR_UNSUPPORTED with the reason when none is left. */
+AgStatus ag_models_leave_out(AgFitOptions *options, AgError *err);
 /* AG_ERR_UNSUPPORTED: <what> "<name>" is not supported yet. */
 AgStatus ag_option_unsupported(const char *what, const char *name, AgError *err);
 /* "auto" or a number; shared with the options num_gpus and num_cpus. */

@@ -25,10 +25,11 @@ static const AgOptionSpec specs[] = {
 	 "\"medium\"", true, "Bundles of options; explicit options win over them"},
 	{"time_limit", "number", "greater than 0", "null", true,
 	 "Seconds the whole call may take; null: the setting ag_pg.default_time_limit"},
-	{"problem_type", "text", "binary, multiclass, regression", "null", true,
+	{"problem_type", "text", "binary, multiclass, regression, quantile", "null", true,
 	 "What kind of value the label is; null: inferred from its type and values"},
 	{"eval_metric", "text", METRICS, "null", true,
-	 "What is optimised; null: accuracy for classes, root_mean_squared_error for numbers"},
+	 "What is optimised; null: accuracy for classes, root_mean_squared_error for numbers, "
+	 "pinball_loss for quantiles"},
 
 	/* models */
 	{"hyperparameters", "text or object",
@@ -115,8 +116,9 @@ static const AgOptionSpec specs[] = {
 	 "bags folds that each validate on the rows right after those they train on"},
 	{"monotone_constraints", "object", "column: -1, 0 or 1", "{}", false,
 	 "Directions that the prediction must keep"},
-	{"quantile_levels", "array of number", "between 0 and 1", "null", false,
-	 "Levels to predict with problem_type quantile"},
+	{"quantile_levels", "array of number", "1 to 100 different ones between 0 and 1",
+	 "[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]", true,
+	 "Levels to predict with problem_type quantile; predictions are in this order"},
 	{"positive_class", "text, number or boolean", "a value of the label", "null", true,
 	 "Class that counts as positive in a binary problem; null: true, 1, or the second in order"},
 	{"ignored_columns", "text or array of text", "columns of data", "[]", true,

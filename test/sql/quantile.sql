@@ -1,0 +1,49 @@
+-- Quantile regression: from levels to predictions that never cross, and everything that goes with a predictor.
+SET client_min_messages = warning;
+CREATE TABLE qt AS SELECT i AS id, i % 50 AS x, 'k' || i % 3 AS k,
+    i % 50 + (i * 7919) % 1009 / 1009.0 * (1 + i % 50) + 10 * (i % 3) AS y FROM generate_series(1, 1500) AS i;
+\set quick '{"problem_type": "quantile", "ignored_columns": ["id"], "hyperparameters": {"GBM": {"num_boost_round": 150, "learning_rate": 0.1}}}'
+SELECT ag_fit('qt', 'y', :'quick'::jsonb || '{"name": "qt", "quantile_levels": [0.9, 0.1, 0.5]}');
+SELECT problem_type, eval_metric, predict_with, score_val < 0 AS scored FROM ag_models WHERE name = 'qt';
+-- in the order of quantile_levels; the same by each form and by the planner's
+SELECT bool_and(q[2] <= q[3] AND q[3] <= q[1]) AS ordered, bool_and(q[3] = ag_predict('qt', t)) AS middle,
+    avg((y BETWEEN q[2] AND q[1])::int) BETWEEN 0.72 AND 0.88 AS covers, bool_and(cardinality(q) = 3) AS n
+FROM (SELECT t.*, ag_predict_quantiles('qt', t) AS q FROM qt AS t) AS t;
+SELECT bool_and(ag_predict_quantiles('qt', t) = ag_predict_quantiles('qt', to_jsonb(t))) AS jsonb,
+    bool_and(ag_predict_quantiles('qt', t) = ag_predict_quantiles('qt', to_jsonb(t)::text)) AS text FROM qt AS t WHERE id <= 100;
+SELECT bool_and(p.quantiles = ag_predict_quantiles('qt', t) AND p.value = ag_predict('qt', t) AND p.proba IS NULL) AS same
+FROM ag_predict_table('qt', 'qt', 'id') AS p JOIN qt AS t ON t.id::text = p.key;
+SELECT ag_predict('qt', qt, 1::int) = round(ag_predict('qt', qt)) AS typed FROM qt WHERE id = 7;
+SELECT ag_predict_quantiles('qt', NULL::jsonb) IS NULL AS none;
+-- the metric is what SQL makes of the predictions
+SELECT metric, abs(value - (SELECT avg(greatest(l * (y - q), (l - 1) * (y - q))) FROM
+    (SELECT t.y, u.q, u.l FROM qt AS t, LATERAL unnest(ag_predict_quantiles('qt', t), ARRAY[0.9, 0.1, 0.5]) AS u(q, l)) AS p)) < 1e-9 AS same
+FROM ag_evaluate('qt', 'qt');
+SELECT model, score_val < 0 AS val FROM ag_leaderboard('qt') ORDER BY model;
+SELECT feature, importance > 0 AS counts FROM ag_feature_importance('qt', 'qt', num_shuffle_sets => 2) ORDER BY feature;
+SELECT abs(sum(contribution) - (SELECT ag_predict('qt', '{"x": 30, "k": "k1"}'))) < 1e-6 AS sums_up FROM ag_explain('qt', '{"x": 30, "k": "k1"}');
+SELECT count(*) > 2 AS shown FROM ag_partial_dependence('qt', 'qt', 'x');
+SELECT name, type FROM (SELECT DISTINCT parameter AS name, type FROM ag_families() WHERE parameter IN ('objective', 'loss_function')) AS f ORDER BY name;
+-- bags, models fitted again, the ensemble
+SELECT ag_fit('qt', 'y', '{"name": "qb", "problem_type": "quantile", "ignored_columns": ["id"], "num_bag_folds": 3, "refit_full": true,
+    "set_best_to_refit_full": true, "hyperparameters": {"GBM": {"num_boost_round": 30}, "XGB": {"n_estimators": 30}, "CAT": {"iterations": 30}}}');
+SELECT bool_and(q = (SELECT array_agg(v ORDER BY v) FROM unnest(q) AS v)) AS ordered, min(cardinality(q)) AS levels
+FROM (SELECT ag_predict_quantiles('qb', t) AS q FROM qt AS t) AS t;
+SELECT best_model FROM ag_models WHERE name = 'qb';
+-- errors name what is wrong
+SELECT ag_fit('qt', 'y', '{"problem_type": "quantile", "quantile_levels": []}');
+SELECT ag_fit('qt', 'y', '{"problem_type": "quantile", "quantile_levels": [0.5, 1.5]}');
+SELECT ag_fit('qt', 'y', '{"problem_type": "quantile", "quantile_levels": [0.5, 0.5]}');
+SELECT ag_fit('qt', 'y', '{"quantile_levels": [0.5]}');
+SELECT ag_fit('qt', 'k', '{"problem_type": "quantile"}');
+SELECT ag_fit('qt', 'y', '{"problem_type": "quantile", "sample_weight": "balance_weight"}');
+SELECT ag_fit('qt', 'y', '{"name": "reg", "verbosity": 0, "problem_type": "regression", "hyperparameters": {"GBM": {"num_boost_round": 5}}}');
+SELECT ag_predict_quantiles('reg', '{"id": 1, "x": 1, "k": "k1"}');
+SELECT ag_predict_class('qt', '{"x": 1, "k": "k1"}');
+-- losses of regression, and labels that they don't fit
+SELECT ag_fit('SELECT x, k, y - 20 AS y FROM qt', 'y', '{"name": "l", "hyperparameters": {"GBM": {"objective": "poisson"}}}');
+SELECT ag_fit('SELECT x, k, y - 20 AS y FROM qt', 'y', '{"name": "l", "hyperparameters": {"CAT": {"loss_function": "Tweedie:variance_power=1.5"}}}');
+SELECT ag_fit('qt', 'y', '{"name": "l", "ignored_columns": ["id"], "eval_metric": "mean_absolute_error", "hyperparameters": {"GBM": [{"objective": "huber", "alpha": 5, "num_boost_round": 50},
+    {"objective": "tweedie", "num_boost_round": 50}], "XGB": {"objective": "reg:gamma", "n_estimators": 50}, "CAT": {"loss_function": "Quantile:alpha=0.5", "iterations": 50}}}');
+SELECT m.name, m.hyperparameters ->> 'objective' AS objective, m.hyperparameters ->> 'loss_function' AS loss_function, m.score_val > -25 AS good
+FROM ag_member AS m JOIN ag_predictor AS p ON p.id = m.predictor WHERE p.name = 'l' AND m.family <> 'ENS_WEIGHTED' ORDER BY m.name;
