@@ -30,7 +30,8 @@ typedef enum AgImageKind
 	AG_IMAGE_LINEAR = 4,
 	AG_IMAGE_KNN = 5,
 	AG_IMAGE_NET = 6,
-	AG_IMAGE_STACKED = 7
+	AG_IMAGE_STACKED = 7,
+	AG_IMAGE_PREP = 8
 } AgImageKind;
 
 typedef struct AgImageWriter

@@ -6,6 +6,7 @@
 #include "engine/model/knn.h"
 #include "engine/model/linear.h"
 #include "engine/model/net.h"
+#include "engine/model/prep.h"
 #include "engine/model/trees.h"
 
 typedef struct ModelKind
@@ -271,6 +272,103 @@ net_run_rows(const void *fitted, int64_t n_rows, const double *features, void *s
 	ag_net_run_rows(fitted, n_rows, features, scratch, out);
 }
 
+/* --- models with columns of their own */
+
+static AgStatus
+prep_read(const AgContext *ctx, const void *image, size_t size, void **fitted)
+{
+	AgPrep *prep = NULL;
+	AgStatus status = ag_prep_read(ctx, image, size, &prep);
+
+	*fitted = prep;
+	return status;
+}
+
+static AgStatus
+prep_write(const AgContext *ctx, const void *fitted, AgWriter *writer)
+{
+	const AgPrep *prep = fitted;
+	AgWriter inner;
+	AgStatus status;
+
+	ag_writer_init(&inner, ctx->mem);
+	AG_GO(ag_model_write(ctx, &prep->inner, &inner));
+	AG_GO(ag_prep_write(ctx, prep, inner.data, inner.size, writer));
+done:
+	ag_writer_free(&inner);
+	return status;
+}
+
+static void
+prep_free(void *fitted)
+{
+	ag_prep_free(fitted);
+}
+
+static uint32_t
+prep_n_features(const void *fitted)
+{
+	return ((const AgPrep *) fitted)->n_in;
+}
+
+static uint32_t
+prep_n_out(const void *fitted)
+{
+	return ag_model_n_out(&((const AgPrep *) fitted)->inner);
+}
+
+static bool
+prep_is_classifier(const void *fitted)
+{
+	return ag_model_is_classifier(&((const AgPrep *) fitted)->inner);
+}
+
+static size_t
+round_up(size_t bytes)
+{
+	return (bytes + 63) / 64 * 64;
+}
+
+/* A row as the inner model sees it, and that model's own. */
+static size_t
+prep_scratch_bytes(const void *fitted)
+{
+	const AgPrep *prep = fitted;
+
+	return round_up(ag_prep_n_inner(prep) * sizeof(double)) +
+		   round_up(ag_model_scratch_bytes(&prep->inner));
+}
+
+static void
+prep_run(const void *fitted, const double *features, void *scratch, double *out)
+{
+	const AgPrep *prep = fitted;
+	size_t n = round_up(ag_prep_n_inner(prep) * sizeof(double));
+
+	ag_prep_row(prep, features, scratch);
+	ag_model_run(&prep->inner, scratch, (char *) scratch + n, out);
+}
+
+static AgStatus
+prep_prepare_rows(const AgContext *ctx, void *fitted)
+{
+	return ag_model_prepare_rows(ctx, &((AgPrep *) fitted)->inner);
+}
+
+static void
+prep_run_rows(const void *fitted, int64_t n_rows, const double *features, void *scratch,
+			  double *out)
+{
+	const AgPrep *prep = fitted;
+	uint32_t n_inner = ag_prep_n_inner(prep);
+	size_t n = round_up(n_inner * sizeof(double)) * (size_t) n_rows;
+	double *rows = scratch;
+
+	for (int64_t r = 0; r < n_rows; r++)
+		ag_prep_row(prep, features + r * prep->n_in, rows + r * n_inner);
+	ag_model_run_rows(&prep->inner, n_rows, rows, (char *) scratch + n, out);
+}
+
 /* By kind of image. */
 static const ModelKind kinds[] = {
 	[AG_IMAGE_TREES] = {trees_read, trees_write, trees_free, trees_n_features, trees_n_out,
@@ -282,6 +380,9 @@ static const ModelKind kinds[] = {
 					  knn_scratch_bytes, knn_run, NULL, NULL},
 	[AG_IMAGE_NET] = {net_read, net_write, net_free, net_n_features, net_n_out, net_is_classifier,
 					  net_scratch_bytes, net_run, NULL, net_run_rows},
+	[AG_IMAGE_PREP] = {prep_read, prep_write, prep_free, prep_n_features, prep_n_out,
+					   prep_is_classifier, prep_scratch_bytes, prep_run, prep_prepare_rows,
+					   prep_run_rows},
 };
 
 static const ModelKind *
@@ -333,6 +434,12 @@ uint32_t
 ag_model_n_out(const AgModel *model)
 {
 	return kinds[model->kind].n_out(model->fitted);
+}
+
+bool
+ag_model_is_classifier(const AgModel *model)
+{
+	return kinds[model->kind].is_classifier(model->fitted);
 }
 
 bool

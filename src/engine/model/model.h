@@ -27,6 +27,8 @@ void ag_model_free(AgModel *model); /* a model of kind 0 is allowed; leaves one 
 uint32_t ag_model_n_features(const AgModel *model);
 /* Numbers that a run writes: 1, or the number of classes. */
 uint32_t ag_model_n_out(const AgModel *model);
+/* Does it answer with classes' probabilities? */
+bool ag_model_is_classifier(const AgModel *model);
 /* Does it answer that kind of problem (a value, or classes' probabilities)? */
 bool ag_model_fits(const AgModel *model, AgProblem problem);
 /* Bytes of the scratch space that a run takes, 64-byte aligned; one a thread. */

@@ -13,6 +13,7 @@
 #include "engine/model/linear.h"
 #include "engine/model/model.h"
 #include "engine/model/net.h"
+#include "engine/model/prep.h"
 #include "engine/model/xgb.h"
 
 /* Trees of a booster, all classes together, that early stopping leaves: by experience, not by law. */
@@ -620,6 +621,98 @@ static const FamilyWork works[AG_FAMILY_LAST] = {
 	[AG_FAMILY_REALMLP] = {net_train, net_memory, NULL, NULL},
 };
 
+/* --- columns of a model's own */
+
+#define PREP_COLUMNS 64 /* that memory is foreseen for */
+
+static bool
+has_prep(const AgModelConfig *config)
+{
+	return config->prep.target || config->prep.crosses || config->prep.group_by;
+}
+
+/* The rows with further columns behind those that they have, in forms of their own. */
+static AgStatus
+prep_rows(Work *work, const AgPrep *prep, const double *values, double **extra, AgFitRows *own)
+{
+	AgFitRows *rows = work->rows;
+	size_t n_rows = (size_t) rows->table->n_rows;
+	size_t before = (size_t) rows->n_extra * n_rows, more = prep->n_columns * n_rows;
+
+	AG_TRY(ag_get(work->ctx, before + more, sizeof **extra, extra));
+	if (before > 0)
+		memcpy(*extra, rows->extra, before * sizeof **extra);
+	memcpy(*extra + before, values, more * sizeof **extra);
+	memset(own, 0, sizeof *own);
+	own->ctx = rows->ctx;
+	own->pipeline = rows->pipeline;
+	own->table = rows->table;
+	own->n_extra = rows->n_extra + (int) prep->n_columns;
+	own->extra = *extra;
+	own->first_level = rows->first_level != NULL ? rows->first_level : rows;
+	return AG_OK;
+}
+
+/* The model's image goes into one that makes the columns for it. */
+static AgStatus
+prep_store(Work *work, const AgPrep *prep)
+{
+	AgTrained *trained = work->trained;
+	AgWriter out;
+	AgStatus status;
+
+	ag_writer_init(&out, work->ctx->mem);
+	status = ag_prep_write(work->ctx, prep, trained->image, trained->n_image, &out);
+	if (status == AG_OK && out.failed)
+		status = ag_mem_error(work->ctx->mem, out.size, work->ctx->error);
+	if (status != AG_OK)
+	{
+		ag_writer_free(&out);
+		return status;
+	}
+	ag_mem_free(work->ctx->mem, trained->image);
+	trained->image = out.data;
+	trained->n_image = out.size;
+	return AG_OK;
+}
+
+static AgStatus
+prep_train(Work *work)
+{
+	const AgModelConfig *config = work->config;
+	AgPrepParams params = {config->prep.target, config->prep.crosses, config->prep.group_by,
+						   work->seed};
+	AgFitRows own = {.ctx = NULL};
+	AgFitRows *rows = work->rows;
+	double *values = NULL, *extra = NULL;
+	AgDenseSource source;
+	AgPrep *prep = NULL;
+	AgStatus status;
+
+	AG_GO(source_of(work, &source));
+	AG_GO(ag_prep_fit(work->ctx, &source, work->data, &params, &prep, &values));
+	if (prep == NULL)
+	{
+		AG_GO(works[config->family->id].train(work));
+		goto done;
+	}
+	AG_GO(prep_rows(work, prep, values, &extra, &own));
+	ag_mem_free(work->ctx->mem, values);
+	values = NULL;
+	work->rows = &own;
+	work->last = false;
+	AG_GO(works[config->family->id].train(work));
+	AG_GO(prep_store(work, prep));
+	ag_log(rows->ctx, AG_LOG_RESOURCES, "  %s has %u columns of its own", config->name,
+		   prep->n_columns);
+done:
+	ag_fit_rows_free(&own);
+	ag_prep_free(prep);
+	ag_mem_free(work->ctx->mem, values);
+	ag_mem_free(work->ctx->mem, extra);
+	return status;
+}
+
 AgStatus
 ag_family_train(const AgContext *ctx, AgFitRows *rows, const AgTraining *training,
 				AgTrainData *data, AgTrained *trained)
@@ -637,7 +730,10 @@ ag_family_train(const AgContext *ctx, AgFitRows *rows, const AgTraining *trainin
 	AgStatus status;
 
 	memset(trained, 0, sizeof *trained);
-	status = works[training->config->family->id].train(&work);
+	if (has_prep(training->config))
+		status = prep_train(&work);
+	else
+		status = works[training->config->family->id].train(&work);
 	if (status != AG_OK)
 		ag_trained_free(ctx, trained);
 	trained->fit_seconds = (double) (ag_clock_ns() - began) * 1e-9;
@@ -656,7 +752,7 @@ ag_family_shares_rows(const AgModelConfig *a, const AgModelConfig *b)
 	const FamilyWork *first = &works[a->family->id], *second = &works[b->family->id];
 	int max_bin[2], min_data_in_bin[2];
 
-	if (first->bins == NULL || second->bins == NULL)
+	if (first->bins == NULL || second->bins == NULL || has_prep(a) || has_prep(b))
 		return false;
 	first->bins(a->params, &max_bin[0], &min_data_in_bin[0]);
 	second->bins(b->params, &max_bin[1], &min_data_in_bin[1]);
@@ -666,7 +762,9 @@ ag_family_shares_rows(const AgModelConfig *a, const AgModelConfig *b)
 int64_t
 ag_family_memory(const AgModelConfig *config, const AgTrainData *data, int n_threads)
 {
-	return works[config->family->id].memory(config, data, n_threads);
+	int64_t own = has_prep(config) ? data->bins->n_rows * PREP_COLUMNS * 3 * 8 : 0;
+
+	return works[config->family->id].memory(config, data, n_threads) + own;
 }
 
 int64_t

@@ -12,19 +12,55 @@
 /* Of a row: hashes and order of the rows, a column in order, labels, the split. */
 #define ROW_SCRATCH 48
 
-/* Features that a column can become at most: a number, and the parts of a date or a time of day. */
-static int
-features_of(AgType type)
+#define TEXT_BYTES 12     /* of a value on average, from which on a column may be words */
+#define TEXT_FEATURES 100 /* that such a column becomes, about */
+#define TEXT_LEVEL 480    /* bytes of a text's features */
+#define TEXT_LEARNING (INT64_C(96) << 20)
+
+/* Could its values be words? */
+static bool
+may_be_text(const AgTableColumn *column)
 {
-	switch (type)
+	const AgDictionary *levels = &column->dictionary;
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < levels->n_levels; i++)
+		bytes += levels->n_bytes[i];
+	return bytes > (uint64_t) levels->n_levels * TEXT_BYTES;
+}
+
+/* Features that a column can become at most: a number, and the parts of a date or a time of day; what is read off texts. */
+static int
+features_of(const AgTableColumn *column)
+{
+	switch (column->type)
 	{
 		case AG_TYPE_DATE:
-			return 5;
+			return 10;
 		case AG_TYPE_TIMESTAMP:
-			return 8;
+			return 16;
+		case AG_TYPE_TEXT:
+			return may_be_text(column) ? TEXT_FEATURES : 4;
 		default:
 			return 1;
 	}
+}
+
+/* Memory for the features of texts, and for learning from the texts. */
+static int64_t
+text_memory(const AgTable *table)
+{
+	int64_t bytes = 0;
+
+	for (int c = 0; c < table->n_columns; c++)
+		if (table->columns[c].type == AG_TYPE_TEXT && ag_role_is_feature(table->columns[c].role) &&
+			may_be_text(&table->columns[c]))
+		{
+			int64_t n = table->columns[c].dictionary.n_levels;
+
+			bytes += n * TEXT_LEVEL + (n * 8000 < TEXT_LEARNING ? n * 8000 : TEXT_LEARNING);
+		}
+	return bytes;
 }
 
 /* The classes there may be; only a text label can have more than an integer's ten unless the user insists. */
@@ -67,7 +103,7 @@ ag_fit_memory(const AgTable *table, const AgFitOptions *options, int n_threads)
 	bins.column_stride = n + 4096;
 	for (int c = 0; c < table->n_columns; c++)
 		if (ag_role_is_feature(table->columns[c].role))
-			bins.n_features += features_of(table->columns[c].type);
+			bins.n_features += features_of(&table->columns[c]);
 	bins.features = ag_mem_zalloc(table->mem, (size_t) bins.n_features + 1, sizeof *bins.features);
 	if (bins.features == NULL) /* then there is no room for a fit either, and the fit will say so */
 		return table->mem->limit_bytes;
@@ -112,5 +148,6 @@ ag_fit_memory(const AgTable *table, const AgFitOptions *options, int n_threads)
 		kept += n * 4;
 	if (n_folds > 0)
 		kept += n * (12 + options->num_bag_sets); /* lists of rows, and folds */
-	return table->mem->used_bytes + n * ROW_SCRATCH + training + kept + (INT64_C(16) << 20);
+	return table->mem->used_bytes + n * ROW_SCRATCH + text_memory(table) + training + kept +
+		   (INT64_C(16) << 20);
 }

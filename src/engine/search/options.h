@@ -76,6 +76,12 @@ typedef enum AgRefit
 	AG_REFIT_ALL
 } AgRefit;
 
+/* Columns of a model's own (prep_params). */
+typedef struct AgPrepAsked
+{
+	bool target, crosses, group_by;
+} AgPrepAsked;
+
 /* One configuration to fit. */
 typedef struct AgModelConfig
 {
@@ -87,7 +93,8 @@ typedef struct AgModelConfig
 	AgResourcesAsked bag;   /* for all folds of it together: "ag_args_fit" of ag_args_ensemble */
 	double max_time_limit;  /* seconds; INFINITY: none */
 	bool use_fp16;          /* asked for; a family it means nothing to says so */
-	char *params_json;      /* what was given, as JSON, for the catalogue; arena */
+	AgPrepAsked prep;
+	char *params_json; /* what was given, as JSON, for the catalogue; arena */
 } AgModelConfig;
 
 /* A configuration that isn't fitted, and why: "can't predict quantiles: ...". */

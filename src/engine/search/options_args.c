@@ -75,6 +75,7 @@ ag_fit_args_default(AgFitArgs *args)
 	args->max_time_limit = (double) INFINITY;
 	args->early_stop = -1;
 	args->use_fp16 = false;
+	memset(&args->prep, 0, sizeof args->prep);
 }
 
 static AgStatus
@@ -125,6 +126,8 @@ ag_fit_arg_parse(const AgOptionNode *node, const char *name, AgFitArgs *args, bo
 		args->use_fp16 = strcmp(node->text, "true") == 0;
 		return AG_OK;
 	}
+	if (strcmp(name, "prep_params") == 0)
+		return ag_prep_params_parse(node, &args->prep, err);
 	for (size_t i = 0; i < sizeof other_args / sizeof other_args[0]; i++)
 		if (strcmp(name, other_args[i].name) == 0)
 		{
@@ -139,8 +142,8 @@ ag_fit_arg_parse(const AgOptionNode *node, const char *name, AgFitArgs *args, bo
 static void
 fit_args_offer(AgNearest *nearest)
 {
-	static const char *const ours[] = {"num_gpus", "num_cpus", "max_time_limit", "early_stop",
-									   "use_fp16"};
+	static const char *const ours[] = {"num_gpus",   "num_cpus", "max_time_limit",
+									   "early_stop", "use_fp16", "prep_params"};
 
 	for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
 		ag_nearest_offer(nearest, ours[i]);

@@ -1,5 +1,6 @@
 /*
- * options_features.c - "_feature_generator_kwargs": how columns become features.
+ * options_features.c - "_feature_generator_kwargs": how columns become features; and "prep_params": which columns a model
+ * makes for itself.
  */
 #include <string.h>
 
@@ -105,5 +106,54 @@ ag_feature_args_parse(const AgOptionNode *node, AgFeatureParams *params, AgError
 								err);
 	for (const AgOptionNode *child = node->first; child != NULL; child = child->next)
 		AG_TRY(arg_parse(child, params, err));
+	return AG_OK;
+}
+
+static AgStatus
+generator_parse(const AgOptionNode *node, AgPrepAsked *prep, AgError *err)
+{
+	static const char *const names[] = {"OOFTargetEncodingFeatureGenerator",
+										"CategoricalInteractionFeatureGenerator",
+										"GroupByFeatureGenerator"};
+	bool *const flags[] = {&prep->target, &prep->crosses, &prep->group_by};
+	AgNearest nearest;
+
+	ag_nearest_init(&nearest, node->text);
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+	{
+		if (strcmp(node->text, names[i]) == 0)
+		{
+			*flags[i] = true;
+			return AG_OK;
+		}
+		ag_nearest_offer(&nearest, names[i]);
+	}
+	if (strcmp(node->text, "ArithmeticFeatureGenerator") == 0 ||
+		strcmp(node->text, "RandomSubsetTargetEncodingFeatureGenerator") == 0)
+		return ag_option_unsupported("generator of features", node->text, err);
+	ag_option_reject(node,
+					 "OOFTargetEncodingFeatureGenerator, "
+					 "CategoricalInteractionFeatureGenerator or GroupByFeatureGenerator",
+					 err);
+	if (ag_nearest_name(&nearest) != NULL)
+		ag_error_hint(err, "Did you mean \"%s\"?", ag_nearest_name(&nearest));
+	return AG_ERR_OPTION;
+}
+
+/* AutoGluon nests lists of generators, each a name and an object of its arguments. */
+AgStatus
+ag_prep_params_parse(const AgOptionNode *node, AgPrepAsked *prep, AgError *err)
+{
+	if (node->type == AG_JSON_NULL)
+		return AG_OK;
+	if (node->type == AG_JSON_STRING)
+		return generator_parse(node, prep, err);
+	if (node->type == AG_JSON_OBJECT && node->first != NULL)
+		return ag_option_unsupported("argument of a generator of features", node->first->key, err);
+	if (node->type != AG_JSON_OBJECT && node->type != AG_JSON_ARRAY)
+		return ag_option_reject(node, "the name of a generator of features, or an array of them",
+								err);
+	for (const AgOptionNode *child = node->first; child != NULL; child = child->next)
+		AG_TRY(ag_prep_params_parse(child, prep, err));
 	return AG_OK;
 }

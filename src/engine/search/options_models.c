@@ -134,6 +134,7 @@ entry_parse(const AgOptionNode *node, const AgFitArgs *common, AgModelConfig *mo
 	model->bag = args.bag;
 	model->max_time_limit = args.max_time_limit;
 	model->use_fp16 = args.use_fp16;
+	model->prep = args.prep;
 	model->early_stop = args.early_stop;
 	return model->family->check != NULL ? model->family->check(model->params, err) : AG_OK;
 }
@@ -175,6 +176,7 @@ model_add(AgFitOptions *options, const AgFamily *family, const AgOptionNode *nod
 		model->bag = common->bag;
 		model->max_time_limit = common->max_time_limit;
 		model->use_fp16 = common->use_fp16;
+		model->prep = common->prep;
 		model->early_stop = common->early_stop;
 		return AG_OK;
 	}

@@ -14,6 +14,7 @@ typedef struct AgFitArgs
 	double max_time_limit; /* INFINITY: none */
 	int early_stop;        /* patience; -1 adaptive, 0 off */
 	bool use_fp16;
+	AgPrepAsked prep;
 } AgFitArgs;
 
 void ag_fit_args_default(AgFitArgs *args);
@@ -50,6 +51,8 @@ AgStatus ag_models_parse(const AgOptionNode *hyperparameters, const char *list,
 						 const AgOptionNode *included, const AgOptionNode *excluded,
 						 const AgFitArgs *args, AgFitOptions *options, AgError *err);
 
+/* options_features.c: "prep_params" of a model's fit. */
+AgStatus ag_prep_params_parse(const AgOptionNode *node, AgPrepAsked *prep, AgError *err);
 /* "_feature_generator_kwargs" (options_features.c). */
 AgStatus ag_feature_args_parse(const AgOptionNode *node, AgFeatureParams *params, AgError *err);
 

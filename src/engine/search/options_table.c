@@ -39,8 +39,9 @@ static const AgOptionSpec specs[] = {
 	 "Models to fit: {\"GBM\": {parameters} or [{...}, {...}], \"AG_ARGS_FIT\": {...}}"},
 	{"fit_weighted_ensemble", "boolean", "true or false", "true", true,
 	 "Combine the models to a weighted mean"},
-	{"ag_args_fit", "object", "num_gpus, num_cpus, max_time_limit, early_stop, use_fp16", "{}",
-	 true, "Arguments of every model's fit; a model's own ag_args_fit wins over it"},
+	{"ag_args_fit", "object",
+	 "num_gpus, num_cpus, max_time_limit, early_stop, use_fp16, prep_params", "{}", true,
+	 "Arguments of every model's fit; a model's own ag_args_fit wins over it"},
 	{"ag_args_ensemble", "object",
 	 "fold_fitting_strategy, num_folds_parallel, save_bag_folds, ag_args_fit", "{}", true,
 	 "How the folds of a bagged model are fitted; ag_args_fit: num_gpus and num_cpus that they "
