@@ -31,11 +31,4 @@ AgGpuModule ag_gpu_module_open(AgCudaTable *table, char *path, size_t path_size,
  */
 void ag_gpu_probe(AgGpuState *state, AgCudaTable *table);
 
-/*
- * Opens the GPUs that the job was granted; a grant that can't be opened is taken off the job's list, and told in its
- * gpu_trouble. gpus: [AG_MAX_GPUS], which the grants then point into.
- */
-void ag_gpu_open(const AgCudaTable *table, AgFitJob *job, AgGpu *gpus);
-void ag_gpu_close(const AgFitJob *job);
-
 #endif

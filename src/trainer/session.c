@@ -55,7 +55,6 @@ typedef struct Session
 	AgTable *table;
 	AgFitJob fit;
 	AgCudaTable module;
-	AgGpu gpus[AG_MAX_GPUS];
 	AgPool *pool;
 	int64_t n_block_bytes;
 	int64_t reading_since_ns;
@@ -289,7 +288,7 @@ take_gpus(Session *s, const AgMsgGrant *grant)
 				ours->memory_bytes = found->free_bytes;
 			memcpy(ours->name, found->name, sizeof ours->name);
 		}
-	ag_gpu_open(&s->module, &s->fit, s->gpus);
+	s->fit.gpu_ops = s->module.ops;
 }
 
 /* NEED, and the wait for the GRANT. The buffer of the blocks goes first: it would only take from the grant. */
@@ -465,7 +464,6 @@ ag_session_serve(int socket, const char *build_id)
 	status = converse(s);
 	if (status != AG_OK)
 		say_error(s, status);
-	ag_gpu_close(&s->fit);
 	ag_pool_free(s->pool);
 	ag_table_free(s->table);
 	ag_options_free(s->options);

@@ -124,7 +124,7 @@ outcome(AgMem *mem, const char *lines, int n_gpus, int limit, int taken, char *t
 	if (plan.gpu_shares == 0)
 	{
 		at = (size_t) snprintf(text, size, "cpu");
-		AG_CHECK(ag_plan_gpu(&plan, grants, n_grants, 0) == NULL);
+		AG_CHECK(ag_plan_gpu(&plan, grants, n_grants, 0, NULL) == NULL);
 	}
 	else
 	{
@@ -133,7 +133,7 @@ outcome(AgMem *mem, const char *lines, int n_gpus, int limit, int taken, char *t
 		at = (size_t) snprintf(text, size, "%d x %.4g on", plan.n_parallel,
 							   (double) plan.gpu_shares / AG_GPU_SHARES);
 		for (int job = 0; job < plan.n_parallel; job++)
-			used[ag_plan_gpu(&plan, grants, n_grants, job)->device] += plan.gpu_shares;
+			used[ag_plan_gpu(&plan, grants, n_grants, job, NULL)->device] += plan.gpu_shares;
 		for (int i = 0; i < n_grants; i++)
 		{
 			AG_CHECK(used[grants[i].device] <= grants[i].shares);
@@ -339,15 +339,26 @@ plans(AgMem *mem)
 		ag_model_plan(o, &o->models[0], number, &state, grants, 2, 8, 8, 1, &plan);
 		AG_CHECK(plan.n_parallel == 1 && plan.gpu_shares == 30 && plan.cpus_per_job == 8);
 		for (int job = 0; job < 8; job++)
-			AG_CHECK_EQ(ag_plan_gpu(&plan, grants, 2, job)->device, number % 2 == 0 ? 1 : 3);
+			AG_CHECK_EQ(ag_plan_gpu(&plan, grants, 2, job, NULL)->device, number % 2 == 0 ? 1 : 3);
 	}
 	/* no GPU has two trainings before all have one */
 	ag_model_plan(o, &o->models[0], 0, &state, grants, 2, 3, 8, 8, &plan);
 	AG_CHECK(plan.n_parallel == 3 && plan.cpus_per_job == 1);
-	AG_CHECK_EQ(ag_plan_gpu(&plan, grants, 2, 0)->device, 1);
-	AG_CHECK_EQ(ag_plan_gpu(&plan, grants, 2, 1)->device, 3);
-	AG_CHECK_EQ(ag_plan_gpu(&plan, grants, 2, 2)->device, 1);
-	AG_CHECK_EQ(ag_plan_gpu(&plan, grants, 2, 3)->device, 1); /* the first one's place again */
+	AG_CHECK_EQ(ag_plan_gpu(&plan, grants, 2, 0, NULL)->device, 1);
+	AG_CHECK_EQ(ag_plan_gpu(&plan, grants, 2, 1, NULL)->device, 3);
+	AG_CHECK_EQ(ag_plan_gpu(&plan, grants, 2, 2, NULL)->device, 1);
+	AG_CHECK_EQ(ag_plan_gpu(&plan, grants, 2, 3, NULL)->device,
+				1); /* the first one's place again */
+	/* which of those on a GPU at the same time it is */
+	ag_model_plan(o, &o->models[0], 0, &state, grants, 2, 8, 8, 4, &plan);
+	AG_CHECK_EQ(plan.n_parallel, 4);
+	for (int job = 0; job < 8; job++)
+	{
+		int place = -1;
+
+		AG_CHECK_EQ(ag_plan_gpu(&plan, grants, 2, job, &place)->device, job % 2 == 0 ? 1 : 3);
+		AG_CHECK_EQ(place, job % 4 / 2);
+	}
 	/* nothing granted */
 	ag_model_plan(o, &o->models[0], 0, NULL, NULL, 0, 8, 8, 4, &plan);
 	AG_CHECK(plan.gpu_shares == 0 && plan.n_parallel == 4 && plan.cpus_per_job == 2);

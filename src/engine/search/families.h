@@ -50,7 +50,9 @@ typedef struct AgTrained
 	int rounds, rounds_run; /* kept and run; -1 for a family without rounds */
 	const char *ended_by;   /* "patience", "time", ...; NULL when there is nothing to say */
 	char note[200];         /* what the user should know; else empty */
-	const AgGpuGrant *gpu;  /* that it was trained on; NULL: the CPU */
+	bool on_gpu;            /* the context's gpu trained it */
+	const AgGpuGrant *gpu;  /* which that was; NULL: the CPU */
+	char cpu_because[300];  /* why not, where the context had a gpu */
 	double fit_seconds;
 	AgHistory history; /* no points: none was made */
 } AgTrained;
@@ -63,8 +65,6 @@ typedef struct AgTraining
 	const AgModelConfig *config;
 	uint64_t seed;
 	int split; /* number of the split that the data's rows are of: no other rows have the same */
-	const AgGpuGrant *gpu; /* to train on; NULL: the CPU */
-	int gpu_shares;        /* of it */
 	int max_rounds; /* of a family that grows in rounds, whatever the configuration says; 0: no such limit */
 	bool last; /* nobody needs the table's columns afterwards: they may be given back */
 } AgTraining;

@@ -204,6 +204,7 @@ fit_release(AgFit *fit)
 {
 	for (int i = 0; i < fit->n_models; i++)
 		ag_fit_model_free(fit, &fit->models[i]);
+	ag_fit_close_devices(fit);
 	ag_validation_free(&fit->ctx, &fit->validation);
 	ag_mem_free(fit->ctx.mem, fit->weight);
 	ag_mem_free(fit->ctx.mem, fit->moment);

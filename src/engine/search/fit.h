@@ -5,6 +5,7 @@
 #define AG_FIT_H
 
 #include "engine/base/context.h"
+#include "engine/base/device.h"
 #include "engine/data/table.h"
 #include "engine/search/options.h"
 #include "engine/search/resources.h"
@@ -86,9 +87,9 @@ typedef struct AgFitJob
 	int gpu_limit;      /* GPUs that fits may use; -1: all there are */
 	bool gpu_required;  /* a GPU asked for and not to be had is an error, not a WARNING */
 	AgGpuNeed gpu_need; /* what the host leased for */
-	int n_gpus;         /* granted, and opened */
+	int n_gpus;         /* granted */
 	AgGpuGrant gpus[AG_MAX_GPUS];
-	AgGpuShortage gpu_trouble; /* what was granted and couldn't be opened; empty: nothing */
+	const AgDeviceOps *gpu_ops; /* to compute on them; NULL: nothing is */
 } AgFitJob;
 
 /*

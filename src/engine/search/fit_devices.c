@@ -101,21 +101,113 @@ families_tell(AgFit *fit)
 			   strchr(text, ' ') != NULL ? "are" : "is");
 	families_text(fit, asks_fp16, text, sizeof text);
 	if (text[0] != '\0')
-		ag_log(
-			&fit->ctx, AG_LOG_NORMAL,
-			"\"use_fp16\" means nothing to %s: trees are grown from integers, and the others are "
-			"trained on the CPU in single precision",
-			text);
+		ag_log(&fit->ctx, AG_LOG_NORMAL,
+			   "\"use_fp16\" means nothing to %s: trees are grown from integers, and no other "
+			   "family computes in half precision",
+			   text);
 }
 
-static bool
-trouble_copy(const AgGpuShortage *trouble, AgGpuShortage *shortage)
+/* --- devices */
+
+/*
+ * One training's part of a GPU. Trainings at the same time have one each, and so has each size of a part: all stay open to the end,
+ * for closing resets the device.
+ */
+typedef struct AgFitDevice
 {
-	if (trouble->reason[0] == '\0')
-		return false;
-	*shortage = *trouble;
-	return true;
+	const AgGpuGrant *grant;
+	int place, shares;
+	AgGpu gpu; /* without a device: it couldn't be opened */
+	struct AgFitDevice *next;
+} AgFitDevice;
+
+static void
+trouble_tell(AgFit *fit, const char *what, const char *why)
+{
+	if (fit->told_trouble)
+		return;
+	fit->told_trouble = true;
+	ag_log_hint(&fit->ctx, AG_LOG_WARNING,
+				"SELECT * FROM ag_gpus() shows who uses it; ag_doctor() tells more.", "%s: %s",
+				what, why);
 }
+
+/* NULL, and why, when it can't be opened. */
+static AgStatus
+device_get(AgFit *fit, const AgGpuGrant *grant, int place, int shares, AgGpu **gpu, char *why,
+		   int why_size)
+{
+	const AgDeviceOps *ops = fit->job->gpu_ops;
+	AgFitDevice *device;
+
+	*gpu = NULL;
+	why[0] = '\0';
+	if (ops == NULL)
+		return AG_OK;
+	for (device = fit->devices; device != NULL; device = device->next)
+		if (device->grant == grant && device->place == place && device->shares == shares)
+			break;
+	if (device == NULL)
+	{
+		double part = (double) shares / grant->shares;
+
+		device = ag_arena_alloc(&fit->arena, 1, sizeof *device);
+		if (device == NULL)
+			return ag_mem_error(fit->arena.mem, sizeof *device, fit->ctx.error);
+		memset(device, 0, sizeof *device);
+		device->grant = grant;
+		device->place = place;
+		device->shares = shares;
+		device->gpu.ops = ops;
+		snprintf(device->gpu.name, sizeof device->gpu.name, "%.20s:%d", ops->kind, grant->device);
+		device->next = fit->devices;
+		fit->devices = device;
+		if (ops->open(grant->device, (int64_t) ((double) grant->memory_bytes * part),
+					  &device->gpu.device, why, why_size) != AG_DEVICE_OK)
+			device->gpu.device = NULL;
+	}
+	if (device->gpu.device != NULL && !device->gpu.is_lost)
+		*gpu = &device->gpu;
+	return AG_OK;
+}
+
+void
+ag_fit_close_devices(AgFit *fit)
+{
+	for (AgFitDevice *device = fit->devices; device != NULL; device = device->next)
+		if (device->gpu.device != NULL)
+			device->gpu.ops->close(device->gpu.device);
+	fit->devices = NULL;
+}
+
+/* All that was granted, once, so that what doesn't work is known before anything is fitted. */
+static AgStatus
+devices_try(AgFit *fit, bool *is_short, AgGpuShortage *shortage)
+{
+	const AgFitJob *job = fit->job;
+	int n_open = 0;
+
+	for (int i = 0; i < job->n_gpus && job->gpu_ops != NULL; i++)
+	{
+		const AgGpuGrant *grant = &job->gpus[i];
+		char why[300];
+		AgGpu *gpu;
+
+		AG_TRY(device_get(fit, grant, 0, grant->shares, &gpu, why, sizeof why));
+		n_open += gpu != NULL;
+		if (gpu != NULL)
+			continue;
+		*is_short = fit->told_trouble = true;
+		snprintf(shortage->reason, sizeof shortage->reason,
+				 "GPU cuda:%d (%s) could not be opened: %s", grant->device, grant->name, why);
+		snprintf(shortage->cure, sizeof shortage->cure,
+				 "SELECT * FROM ag_gpus() shows who uses it; ag_doctor() tells more.");
+	}
+	shortage->is_partial = shortage->is_partial || n_open > 0;
+	return AG_OK;
+}
+
+/* --- once a fit */
 
 /* Exactly one WARNING a fit, however many models ask. */
 AgStatus
@@ -123,10 +215,10 @@ ag_fit_tell_devices(AgFit *fit)
 {
 	const AgFitJob *job = fit->job;
 	AgGpuShortage shortage;
-	bool is_short = trouble_copy(&job->gpu_trouble, &shortage) ||
-					ag_gpu_shortage(job->options, &job->gpu, job->gpu_limit, &shortage) ||
+	bool is_short = ag_gpu_shortage(job->options, &job->gpu, job->gpu_limit, &shortage) ||
 					ag_gpu_taken(job->options, &job->gpu_need, job->gpus, job->n_gpus, &shortage);
 
+	AG_TRY(devices_try(fit, &is_short, &shortage));
 	if (is_short && job->gpu_required)
 		return shortage_error(&shortage, fit->ctx.error);
 	if (is_short)
@@ -145,16 +237,64 @@ ag_fit_tell_devices(AgFit *fit)
 
 /* --- each model */
 
-void
-ag_fit_plan_model(const AgFit *fit, AgFitModel *model)
+AgStatus
+ag_fit_plan_model(AgFit *fit, AgFitModel *model)
 {
 	const AgFitJob *job = fit->job;
 	const AgValidation *v = &fit->validation;
+	AgModelPlan *plan = &model->plan;
 	int n_jobs = model->is_bag ? v->n_folds * v->n_sets : 1;
 
 	ag_model_plan(fit->options, model->config, (int) (model->config - fit->options->models),
 				  job->n_gpus > 0 ? &job->gpu : NULL, job->gpus, job->n_gpus,
-				  ag_pool_size(fit->ctx.pool), n_jobs, FOLDS_AT_A_TIME, &model->plan);
+				  ag_pool_size(fit->ctx.pool), n_jobs, FOLDS_AT_A_TIME, plan);
+	model->gpus = ag_arena_alloc(&fit->arena, (size_t) plan->n_parallel, sizeof *model->gpus);
+	if (model->gpus == NULL)
+		return ag_mem_error(fit->arena.mem, (size_t) plan->n_parallel, fit->ctx.error);
+	for (int i = 0; i < plan->n_parallel; i++)
+	{
+		int place = 0;
+		const AgGpuGrant *grant = ag_plan_gpu(plan, job->gpus, job->n_gpus, i, &place);
+		char why[300], what[120];
+
+		model->gpus[i] = NULL;
+		if (grant == NULL)
+			continue;
+		AG_TRY(device_get(fit, grant, place, plan->gpu_shares, &model->gpus[i], why, sizeof why));
+		snprintf(what, sizeof what, "GPU cuda:%d (%s) could not be opened", grant->device,
+				 grant->name);
+		if (model->gpus[i] == NULL && why[0] != '\0')
+			trouble_tell(fit, what, why);
+	}
+	return AG_OK;
+}
+
+AgGpu *
+ag_fit_gpu(const AgFitModel *model, int job)
+{
+	return model->gpus != NULL ? model->gpus[job % model->plan.n_parallel] : NULL;
+}
+
+void
+ag_fit_keep_gpu(const AgFit *fit, const AgFitModel *model, int job, AgTrained *trained)
+{
+	trained->gpu = trained->on_gpu
+					   ? ag_plan_gpu(&model->plan, fit->job->gpus, fit->job->n_gpus, job, NULL)
+					   : NULL;
+}
+
+void
+ag_fit_tell_fallback(AgFit *fit, const AgFitModel *model)
+{
+	char what[120];
+
+	snprintf(what, sizeof what, "model %s was trained on the CPU", model->name);
+	for (int c = 0; c < model->n_children; c++)
+		if (model->children[c].gpu == NULL && model->children[c].cpu_because[0] != '\0')
+		{
+			trouble_tell(fit, what, model->children[c].cpu_because);
+			return;
+		}
 }
 
 void

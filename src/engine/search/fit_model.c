@@ -210,19 +210,22 @@ static AgStatus
 train_on(AgFit *fit, const AgContext *ctx, const AgSplit *split, const AgFitModel *model, int job,
 		 int max_rounds, bool last, AgTrained *trained)
 {
+	AgContext own = *ctx;
 	AgTraining training;
 	AgTrainData data;
+	AgStatus status;
 
+	own.gpu = ag_fit_gpu(model, job);
 	memset(&training, 0, sizeof training);
 	training.config = model->config;
-	training.gpu = ag_plan_gpu(&model->plan, fit->job->gpus, fit->job->n_gpus, job);
-	training.gpu_shares = model->plan.gpu_shares;
 	training.seed = seed_of(fit, split, model->level);
 	training.split = split->number;
 	training.max_rounds = max_rounds;
 	training.last = last;
 	ag_fit_train_data(fit, split, &data);
-	return ag_family_train(ctx, ag_fit_rows(fit, model->level), &training, &data, trained);
+	status = ag_family_train(&own, ag_fit_rows(fit, model->level), &training, &data, trained);
+	ag_fit_keep_gpu(fit, model, job, trained);
+	return status;
 }
 
 /* Trains on the split in work. */
@@ -437,13 +440,14 @@ ag_fit_model(AgFit *fit, AgContext *ctx, bool last, AgFitModel *model)
 	model->children = ag_arena_alloc(&fit->arena, n_children, sizeof *model->children);
 	if (model->children == NULL)
 		return ag_mem_error(ctx->mem, n_children * sizeof *model->children, ctx->error);
-	ag_fit_plan_model(fit, model);
+	AG_GO(ag_fit_plan_model(fit, model));
 	AG_GO(pool_for(fit, model->plan.num_cpus, &pool, ctx));
 	resources_tell(fit, ctx, model);
 	status = model->is_bag ? bag_fit(fit, ctx, last, model) : single_fit(fit, ctx, last, model);
 	if (status != AG_OK)
 		goto done;
 	model->fit_seconds = ag_fit_seconds(began);
+	ag_fit_tell_fallback(fit, model);
 	AG_GO(predict_time(fit, ctx, model));
 done:
 	ag_pool_free(pool);

@@ -55,6 +55,7 @@ typedef struct AgFitModel
 	double value;      /* of the eval metric on those, plain; NaN: unknown */
 	double fit_seconds, predict_seconds; /* predict: all its children, the scored rows */
 	AgModelPlan plan;
+	AgGpu **gpus;   /* [plan.n_parallel] opened; an entry that is NULL couldn't be. In the arena */
 	AgTrained full; /* fitted again on all rows; without an image: wasn't */
 } AgFitModel;
 
@@ -123,6 +124,8 @@ typedef struct AgFit
 	AgValidation validation;
 	AgMetric metric, stop_metric;
 	int64_t n_rows, n_left_out, n_rare; /* n_rare: of those left out, for their class */
+	struct AgFitDevice *devices;        /* that were opened; in the arena */
+	bool told_trouble;                  /* of a GPU that was granted and isn't used */
 	double least_share; /* seconds below which a model isn't worth beginning, as far as known */
 	double promised_seconds; /* from the start of the call to the deadline; INFINITY: none */
 
@@ -206,9 +209,14 @@ void ag_fit_failure_add(AgFit *fit, const AgFitModel *model, AgStatus status, co
 void ag_fit_failures_write(const AgFit *fit, AgWriter *out);
 /* fit_devices.c: what is to be said once of GPUs; an error when one is missing that is required. */
 AgStatus ag_fit_tell_devices(AgFit *fit);
-/* A model's part of CPUs and GPUs; and its two lines. */
-void ag_fit_plan_model(const AgFit *fit, AgFitModel *model);
+void ag_fit_close_devices(AgFit *fit);
+/* A model's part of CPUs and GPUs, which are opened; its two lines; and, afterwards, why a training was not on its GPU. */
+AgStatus ag_fit_plan_model(AgFit *fit, AgFitModel *model);
 void ag_fit_tell_plan(AgFit *fit, const AgFitModel *model);
+void ag_fit_tell_fallback(AgFit *fit, const AgFitModel *model);
+/* The GPU of a model's job-th training, for its context; NULL: the CPU. And where it really was. */
+AgGpu *ag_fit_gpu(const AgFitModel *model, int job);
+void ag_fit_keep_gpu(const AgFit *fit, const AgFitModel *model, int job, AgTrained *trained);
 /* Where trainings really ran: "cpu", "cuda:1", "cuda:0, cuda:1". Room for AG_DEVICES_TEXT bytes holds them all. */
 #define AG_DEVICES_TEXT (AG_MAX_GPUS * 9 + 8)
 void ag_trained_devices(const AgTrained *trained, int n, char *text, size_t size);

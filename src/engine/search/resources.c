@@ -355,9 +355,9 @@ ag_model_plan(const AgFitOptions *options, const AgModelConfig *model, int numbe
 
 /* Trainings that run at the same time are dealt round by round, so that no GPU has two before all have one. */
 const AgGpuGrant *
-ag_plan_gpu(const AgModelPlan *plan, const AgGpuGrant *grants, int n_grants, int job)
+ag_plan_gpu(const AgModelPlan *plan, const AgGpuGrant *grants, int n_grants, int job, int *place)
 {
-	int place = job % plan->n_parallel, at = 0;
+	int wanted = job % plan->n_parallel, at = 0;
 
 	if (plan->gpu_shares == 0)
 		return NULL;
@@ -366,8 +366,11 @@ ag_plan_gpu(const AgModelPlan *plan, const AgGpuGrant *grants, int n_grants, int
 		{
 			const AgGpuGrant *grant = &grants[(plan->first_of_gpus + i) % n_grants];
 
-			if (grant->shares / plan->gpu_shares >= round && at++ == place)
-				return grant;
+			if (grant->shares / plan->gpu_shares < round || at++ != wanted)
+				continue;
+			if (place != NULL)
+				*place = round - 1;
+			return grant;
 		}
 	return NULL;
 }

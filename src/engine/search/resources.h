@@ -8,7 +8,6 @@
 #ifndef AG_RESOURCES_H
 #define AG_RESOURCES_H
 
-#include "engine/base/device.h"
 #include "engine/search/options.h"
 
 #define AG_GPU_SHARES 60
@@ -48,7 +47,6 @@ typedef struct AgGpuGrant
 	int shares;           /* 1 to 60 */
 	int64_t memory_bytes; /* that the fit may take of it */
 	char name[64];
-	AgGpu *gpu; /* opened by the host; NULL: nothing is computed on it */
 } AgGpuGrant;
 
 /* Why a GPU that was asked for isn't used. */
@@ -101,8 +99,11 @@ void ag_model_plan(const AgFitOptions *options, const AgModelConfig *model, int 
 				   const AgGpuState *state, const AgGpuGrant *grants, int n_grants, int n_cpus,
 				   int n_jobs, int n_parallel, AgModelPlan *plan);
 
-/* The grant that a model's job-th training (0..) runs on; NULL: the CPU. */
+/*
+ * The grant that a model's job-th training (0..) runs on; NULL: the CPU. *place (may be NULL): which one of those that run there at the
+ * same time it is, from 0 on.
+ */
 const AgGpuGrant *ag_plan_gpu(const AgModelPlan *plan, const AgGpuGrant *grants, int n_grants,
-							  int job);
+							  int job, int *place);
 
 #endif
