@@ -25,6 +25,7 @@
 #include "pg/fit.h"
 #include "pg/job.h"
 #include "pg/options_json.h"
+#include "pg/replay.h"
 #include "pg/settings.h"
 #include "pg/stats.h"
 
@@ -94,7 +95,9 @@ choose_limits(AgFitCall *call)
 	double asked_gb = call->options->memory_limit_gb;
 	double seconds = call->options->time_limit;
 
-	if (isnan(seconds))
+	if (call->options->replay != NULL)
+		seconds = LONGEST_TIME_LIMIT_S; /* as long as it takes */
+	else if (isnan(seconds))
 		seconds = ag_setting_default_time_limit_s;
 	call->time_limit = Min(seconds, LONGEST_TIME_LIMIT_S);
 	call->deadline_ns = call->started_ns + (int64) (call->time_limit * 1e9);
@@ -116,7 +119,8 @@ read_options(AgFitCall *call)
 	AgError err;
 
 	ag_error_init(&err);
-	ag_options_flatten(call->options_json, &call->entries, &call->n_entries);
+	ag_options_flatten(ag_replay_options(call->options_json, &call->kept_options), &call->entries,
+					   &call->n_entries);
 	ag_error_check(
 		ag_options_parse(&call->mem, call->entries, call->n_entries, &call->options, &err), &err);
 	choose_zone(call);
@@ -232,7 +236,8 @@ read_rows(AgFitCall *call)
 static void
 tell_time_limit(const AgFitCall *call)
 {
-	if (isnan(call->options->time_limit) && call->options->verbosity >= AG_LOG_NORMAL)
+	if (isnan(call->options->time_limit) && call->options->replay == NULL &&
+		call->options->verbosity >= AG_LOG_NORMAL)
 		ereport(NOTICE, (errmsg("time limit: %d s, the default", ag_setting_default_time_limit_s),
 						 errhint("Set the option \"time_limit\" or the setting "
 								 "ag_pg.default_time_limit for another.")));

@@ -26,7 +26,8 @@ typedef struct AgFitCall
 	const char *data;        /* as the user gave it */
 	const char *source_text; /* what is opened: the same, or with a table's schema put in */
 	const char *label;
-	Jsonb *options_json;
+	Jsonb *options_json; /* as given */
+	Jsonb *kept_options; /* what is kept with the predictor: of a replay, those that it repeats */
 	AgOptionEntry *entries;
 	int n_entries;
 	AgFitOptions *options; /* the engine's: freed with the context */

@@ -229,7 +229,7 @@ ag_fit_store(AgFitCall *call)
 	predictor.data = call->data;
 	predictor.label = call->label_name;
 	predictor.options_json =
-		JsonbToCString(NULL, &call->options_json->root, VARSIZE(call->options_json));
+		JsonbToCString(NULL, &call->kept_options->root, VARSIZE(call->kept_options));
 	predictor.time_limit = call->time_limit;
 	predictor.fit_seconds = (double) (ag_clock_ns() - call->started_ns) / 1e9;
 	predictor.fitted = &call->fitted;

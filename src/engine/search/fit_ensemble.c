@@ -62,6 +62,7 @@ ag_fit_ensemble(AgFit *fit)
 	truth = ag_fit_truth(fit, v->target, v->class_of, v->weight);
 	AG_TRY(ag_ensemble_select(&ctx, fit->metric, &truth, v->n_scored, fit->n_models, predictions,
 							  AG_ENSEMBLE_STEPS, ensemble->weights, &ensemble->value));
+	ensemble->is_cut = ag_out_of_time(&ctx);
 	ensemble->fit_order = ++fit->n_fitted;
 	ensemble->seconds = ag_fit_seconds(began);
 	fit->n_ensembles++;

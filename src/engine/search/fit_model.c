@@ -228,6 +228,28 @@ train_on(AgFit *fit, const AgContext *ctx, const AgSplit *split, const AgFitMode
 	return status;
 }
 
+/* The rounds after which the next child was cut short when it was first fitted; 0: it wasn't. */
+static int
+replayed_rounds(const AgFit *fit, const AgFitModel *model)
+{
+	const AgReplayModel *replayed =
+		fit->options->replay != NULL ? ag_replay_find(fit->options, model->name) : NULL;
+
+	return replayed != NULL && model->n_children < replayed->n_children
+			   ? replayed->rounds[model->n_children]
+			   : 0;
+}
+
+/* Has the bag as many children as it had when it was first fitted? */
+static bool
+is_replayed(const AgFit *fit, const AgFitModel *model)
+{
+	const AgReplayModel *replayed =
+		fit->options->replay != NULL ? ag_replay_find(fit->options, model->name) : NULL;
+
+	return replayed != NULL && model->n_children >= replayed->n_children;
+}
+
 /* Trains on the split in work. */
 static AgStatus
 child_fit(AgFit *fit, const AgContext *ctx, AgFitModel *model, bool last)
@@ -235,10 +257,14 @@ child_fit(AgFit *fit, const AgContext *ctx, AgFitModel *model, bool last)
 	const AgSplit *split = &fit->validation.split;
 	AgTrained *child = &model->children[model->n_children];
 	int64_t n_values = split->n_valid * ag_fit_width(fit);
+	int max_rounds = replayed_rounds(fit, model);
 
 	/* A booster that no validation rows watch stops after a modest number of rounds. */
 	AG_TRY(train_on(fit, ctx, split, model, model->n_children,
-					split->n_valid == 0 ? AG_FIT_ROUNDS_UNWATCHED : 0, last, child));
+					max_rounds > 0        ? max_rounds
+					: split->n_valid == 0 ? AG_FIT_ROUNDS_UNWATCHED
+										  : 0,
+					last, child));
 	model->n_children++;
 	for (int64_t i = 0; child->valid_proba != NULL && i < n_values; i++)
 		if (!isfinite(child->valid_proba[i]))
@@ -340,7 +366,8 @@ set_fit(AgFit *fit, AgContext *ctx, int set, bool last, AgFitModel *model, uint8
 		bool is_final = fold == v->n_folds - 1 && set == v->n_sets - 1;
 
 		AG_TRY(ag_check_cancel(ctx));
-		if (ag_out_of_time(ctx) || (fold > 0 && is_hopeless(fit, ctx, model, began, fold)))
+		if (is_replayed(fit, model) || ag_out_of_time(ctx) ||
+			(fold > 0 && is_hopeless(fit, ctx, model, began, fold)))
 			return AG_ERR_TIME;
 		ag_fit_split_fold(fit, set, fold);
 		snprintf(text, sizeof text, "%s, fold %d of %d", phase != NULL ? phase : "fitting",

@@ -73,7 +73,8 @@ model_deadline(const AgFit *fit, int m)
 
 		deadline = now + (int64_t) (ag_fit_share(fit, left, fit->options->n_models - m - 1) * 1e9);
 	}
-	if (config->max_time_limit < 1e9 && now + (int64_t) (config->max_time_limit * 1e9) < deadline)
+	if (fit->options->replay == NULL && config->max_time_limit < 1e9 &&
+		now + (int64_t) (config->max_time_limit * 1e9) < deadline)
 		deadline = now + (int64_t) (config->max_time_limit * 1e9);
 	return deadline;
 }
@@ -228,8 +229,13 @@ model_run(AgFit *fit, int m, AgError *failure)
 
 /* Nothing on a higher level has anything of the distances between rows that the level below hasn't told. */
 bool
-ag_fit_is_for_level(const AgFit *fit, const AgModelConfig *config)
+ag_fit_is_for_level(AgFit *fit, const AgModelConfig *config)
 {
+	AgFitModel model;
+
+	ag_fit_model_begin(fit, config, &model);
+	if (fit->options->replay != NULL && ag_replay_find(fit->options, model.name) == NULL)
+		return false;
 	return fit->level == 1 || config->family->id != AG_FAMILY_KNN;
 }
 

@@ -344,6 +344,8 @@ ag_fit_plan_json(AgFit *fit)
 		if (ensemble->weights[i] > 0.0)
 			key_number(&out, &first_weight, fit->models[i].name, ensemble->weights[i]);
 	ag_json_raw(&out, "}");
+	ag_json_key(&out, &first, "replay");
+	ag_fit_replay_write(fit, &out);
 	ag_json_key(&out, &first, "failures");
 	ag_fit_failures_write(fit, &out);
 	ag_json_raw(&out, "}");

@@ -70,6 +70,8 @@ model_refit(AgFit *fit, const AgSplit *all, AgFitModel *model)
 	char phase[128];
 	AgStatus status;
 
+	if (fit->options->replay != NULL && !ag_replay_find(fit->options, model->name)->is_full)
+		return AG_OK;
 	if (fit->ctx.deadline_ns != INT64_MAX && expected > -ag_fit_seconds(fit->ctx.deadline_ns))
 	{
 		ag_log(&fit->ctx, AG_LOG_NORMAL, "  no time left to fit %s again", model->name);

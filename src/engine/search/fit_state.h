@@ -88,6 +88,7 @@ typedef struct AgFitEnsemble
 	double *weights; /* [n_models] in the arena */
 	double value;    /* of the eval metric, plain; NaN: unknown */
 	double seconds;
+	bool is_cut; /* time ended the choice of its models, or may have */
 } AgFitEnsemble;
 
 /* A member as it will be stored. */
@@ -199,11 +200,13 @@ void ag_fit_model_free(AgFit *fit, AgFitModel *model);
 /* Seconds of what is left for a model while others wait. */
 double ag_fit_share(const AgFit *fit, double left, int waiting);
 /* Is the configuration one for the level at work? */
-bool ag_fit_is_for_level(const AgFit *fit, const AgModelConfig *config);
+bool ag_fit_is_for_level(AgFit *fit, const AgModelConfig *config);
 /* fit_model.c: what a training on the split's rows learns from; its bins come later. */
 void ag_fit_train_data(const AgFit *fit, const AgSplit *split, AgTrainData *data);
 /* fit_dry.c: says what would be fitted instead of fitting; need_bytes: of the whole fit. */
 AgStatus ag_fit_dry_run(AgFit *fit, int64_t need_bytes);
+/* fit_replay.c: what a fit that repeats this one needs to know, as a JSON object. */
+void ag_fit_replay_write(const AgFit *fit, AgWriter *out);
 /* fit_failures.c. The message is copied. As a JSON array, one object a model. */
 void ag_fit_failure_add(AgFit *fit, const AgFitModel *model, AgStatus status, const char *message);
 void ag_fit_failures_write(const AgFit *fit, AgWriter *out);

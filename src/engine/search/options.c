@@ -9,13 +9,15 @@
 #include "engine/base/nearest.h"
 #include "engine/search/options_models.h"
 #include "engine/search/options_presets.h"
+#include "engine/search/options_replay.h"
 
 typedef struct OptionParser
 {
 	AgFitOptions *out;
 	AgFitArgs args;
 	const AgOptionNode *hyperparameters, *included, *excluded;
-	const char *list;      /* of models, by presets; NULL: the default */
+	const char *list; /* of models, by presets; NULL: the default */
+	const AgOptionNode *replay;
 	bool best_to_refit;    /* set_best_to_refit_full was given itself */
 	bool folds_saved_said; /* likewise ag_args_ensemble.save_bag_folds */
 	AgError *err;
@@ -255,6 +257,14 @@ parse_weight_evaluation(OptionParser *p, const AgOptionNode *node)
 	return bool_parse(p, node, &p->out->weight_evaluation);
 }
 
+/* Looked at when all others are known. */
+static AgStatus
+parse_replay(OptionParser *p, const AgOptionNode *node)
+{
+	p->replay = node;
+	return AG_OK;
+}
+
 static AgStatus
 parse_dry_run(OptionParser *p, const AgOptionNode *node)
 {
@@ -430,6 +440,7 @@ static const struct
 	{"weight_evaluation", parse_weight_evaluation},
 	{"time_column", parse_time_column},
 	{"dry_run", parse_dry_run},
+	{"replay", parse_replay},
 	{"tuning_data", parse_tuning_data},
 	{"label_count_threshold", parse_label_count_threshold},
 	{"quantile_levels", parse_quantile_levels},
@@ -638,6 +649,8 @@ ag_options_parse(AgMem *mem, const AgOptionEntry *entries, int n_entries, AgFitO
 		AG_GO(option_parse(&p, node));
 	p.out->features.seed = p.out->random_state;
 	AG_GO(ag_quantiles_check(p.out, err));
+	if (p.replay != NULL)
+		AG_GO(ag_replay_parse(p.replay, p.out, err));
 	AG_GO(metric_check(&p));
 	AG_GO(bagging_check(&p));
 	AG_GO(validation_check(&p));

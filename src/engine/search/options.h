@@ -104,6 +104,21 @@ typedef struct AgLeftOut
 	const char *why;
 } AgLeftOut;
 
+/* What an earlier fit made of one model. */
+typedef struct AgReplayModel
+{
+	const char *name; /* "GBM_BAG_L1" */
+	int n_children;   /* trained */
+	int *rounds;      /* [n_children] that it was cut short after; 0: it ended by itself */
+	bool is_full;     /* fitted again on all rows */
+} AgReplayModel;
+
+typedef struct AgReplay
+{
+	int n_models;
+	AgReplayModel *models; /* no others are fitted */
+} AgReplay;
+
 typedef struct AgFitOptions
 {
 	char *name;        /* NULL: the default */
@@ -134,6 +149,7 @@ typedef struct AgFitOptions
 	bool weight_evaluation;        /* weights count in scores, too */
 	char *time_column;             /* NULL: none */
 	char *tuning_data;             /* a table or query; NULL: none */
+	AgReplay *replay;              /* NULL: none; else neither time nor memory decides anything */
 	bool dry_run;                  /* nothing is fitted, only planned */
 	int64_t label_count_threshold; /* classes of fewer rows are left out; 0: none is */
 	char *positive_class;          /* NULL: the rule */
@@ -155,6 +171,9 @@ typedef struct AgFitOptions
 AgStatus ag_options_parse(AgMem *mem, const AgOptionEntry *entries, int n_entries,
 						  AgFitOptions **options, AgError *err);
 void ag_options_free(AgFitOptions *options);
+
+/* The model of that name in options->replay; NULL: it was not fitted. */
+const AgReplayModel *ag_replay_find(const AgFitOptions *options, const char *name);
 
 /* Does the metric fit the problem? AG_ERR_OPTION says which would. Also for the inferred problem type. */
 AgStatus ag_options_check_metric(AgMetric metric, AgProblem problem, AgError *err);

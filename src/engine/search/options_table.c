@@ -138,7 +138,9 @@ static const AgOptionSpec specs[] = {
 	 "0 silent, 1 the result, 2 the story, 3 the resources of every model too, 4 a trace"},
 	{"random_state", "integer", "0 to 9223372036854775807", "0", true,
 	 "Seed: the same data, options and seed give the same predictor"},
-	{"replay", "text", "name@version", "null", false, "Repeat that version's fit exactly"},
+	{"replay", "text", "name@version", "null", true,
+	 "Repeat that version's executed plan exactly: its options, and of its models those that were "
+	 "fitted, as far as they were; beside it only name, verbosity and resources can be given"},
 	{"dry_run", "boolean", "true or false", "false", true,
 	 "Fit and store nothing: ag_fit reads the rows, says what would be fitted, on what device, "
 	 "with "

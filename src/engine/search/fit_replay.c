@@ -1,0 +1,125 @@
+/*
+ * fit_replay.c - what of a fit depended on the clock or on memory, so that it can be repeated without either.
+ *
+ * The rest follows from the rows, the options and the seed. Trees grown until the time was up are so many trees; a net's schedule
+ * and a linear model's search that the time cut short are not to be had again, and such a plan says so.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/search/fit_state.h"
+#include "engine/search/json.h"
+
+static bool
+was_cut(const AgTrained *trained)
+{
+	return trained->ended_by != NULL &&
+		   (strcmp(trained->ended_by, "time") == 0 || strcmp(trained->ended_by, "memory") == 0);
+}
+
+static bool
+grows_trees(const AgFitModel *model)
+{
+	switch (model->config->family->id)
+	{
+		case AG_FAMILY_GBM:
+		case AG_FAMILY_XGB:
+		case AG_FAMILY_CAT:
+		case AG_FAMILY_RF:
+		case AG_FAMILY_XT:
+			return true;
+		default:
+			return false;
+	}
+}
+
+/* The first tree of all may have been left half grown: so one round doesn't tell enough. */
+static bool
+can_repeat(const AgFitModel *model, const AgTrained *child)
+{
+	return !was_cut(child) || (grows_trees(model) && child->rounds_run > 1);
+}
+
+/* What a repeated training was told to stop at tells the next one, too: there it looks as if it had ended by itself. */
+static int
+rounds_cut(const AgFit *fit, const AgFitModel *model, int child)
+{
+	const AgReplayModel *replayed =
+		fit->options->replay != NULL ? ag_replay_find(fit->options, model->name) : NULL;
+
+	if (replayed != NULL)
+		return child < replayed->n_children ? replayed->rounds[child] : 0;
+	return was_cut(&model->children[child]) ? model->children[child].rounds_run : 0;
+}
+
+static void
+model_write(AgWriter *out, const AgFit *fit, const AgFitModel *model)
+{
+	bool first = true;
+
+	ag_json_raw(out, "{");
+	ag_json_key(out, &first, "name");
+	ag_json_string(out, model->name, strlen(model->name));
+	ag_json_key(out, &first, "full");
+	ag_json_raw(out, model->full.image != NULL ? "true" : "false");
+	ag_json_key(out, &first, "rounds");
+	for (int c = 0; c < model->n_children; c++)
+	{
+		ag_json_raw(out, c == 0 ? "[" : ", ");
+		ag_json_number(out, rounds_cut(fit, model, c));
+	}
+	ag_json_raw(out, "]}");
+}
+
+/* Why not; NULL: it can be repeated. */
+static const char *
+refusal(const AgFit *fit, char *text, size_t size)
+{
+	for (int i = 0; i < fit->n_models; i++)
+		for (int c = 0; c < fit->models[i].n_children; c++)
+			if (!can_repeat(&fit->models[i], &fit->models[i].children[c]))
+			{
+				snprintf(text, size, "time cut %s short", fit->models[i].name);
+				return text;
+			}
+	for (int e = 0; e < fit->n_ensembles; e++)
+		if (fit->ensembles[e].is_cut)
+		{
+			snprintf(text, size, "time cut the weighing of %s short", fit->ensembles[e].name);
+			return text;
+		}
+	return NULL;
+}
+
+void
+ag_fit_replay_write(const AgFit *fit, AgWriter *out)
+{
+	const AgValidation *v = &fit->validation;
+	char text[AG_FIT_NAME + 64];
+	const char *refused = refusal(fit, text, sizeof text);
+	bool first = true;
+
+	ag_json_raw(out, "{");
+	if (refused != NULL)
+	{
+		ag_json_key(out, &first, "refused");
+		ag_json_string(out, refused, strlen(refused));
+	}
+	ag_json_key(out, &first, "num_bag_folds");
+	ag_json_number(out, v->n_folds);
+	ag_json_key(out, &first, "num_bag_sets");
+	ag_json_number(out, v->n_folds > 0 ? v->n_sets : 1);
+	ag_json_key(out, &first, "num_stack_levels");
+	ag_json_number(out, fit->n_levels - 1);
+	ag_json_key(out, &first, "time_zone");
+	ag_json_string(out, fit->job->time_zone, strlen(fit->job->time_zone));
+	ag_json_key(out, &first, "models");
+	ag_json_raw(out, "[");
+	for (int i = 0; i < fit->n_models; i++)
+	{
+		if (i > 0)
+			ag_json_raw(out, ", ");
+		model_write(out, fit, &fit->models[i]);
+	}
+	ag_json_raw(out, "]}");
+}

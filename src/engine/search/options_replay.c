@@ -1,0 +1,115 @@
+/*
+ * options_replay.c - the executed plan of an earlier fit, to be repeated exactly: what fit_replay.c wrote.
+ */
+#include "engine/search/options_replay.h"
+
+#include <limits.h>
+#include <string.h>
+
+#define WHAT "the name of a version such as \"name@3\""
+
+static AgStatus
+number_read(const AgOptionNode *node, const char *key, int least, int most, int *value,
+			AgError *err)
+{
+	const AgOptionNode *child = ag_option_child(node, key);
+	int64_t number;
+
+	if (child == NULL || !ag_option_integer(child, least, most, &number))
+		return ag_option_reject(child != NULL ? child : node, WHAT, err);
+	*value = (int) number;
+	return AG_OK;
+}
+
+static AgStatus
+rounds_read(AgArena *arena, const AgOptionNode *node, AgReplayModel *model, AgError *err)
+{
+	const AgOptionNode *item;
+	size_t n;
+
+	if (node == NULL || node->type != AG_JSON_ARRAY || node->n_children < 1 ||
+		node->n_children > AG_MAX_BAG_FOLDS * AG_MAX_BAG_SETS)
+		return ag_option_reject(node, WHAT, err);
+	n = (size_t) node->n_children;
+	model->rounds = ag_arena_alloc(arena, n, sizeof *model->rounds);
+	if (model->rounds == NULL)
+		return ag_mem_error(arena->mem, n * sizeof *model->rounds, err);
+	for (item = node->first; item != NULL; item = item->next)
+	{
+		int64_t rounds;
+
+		if (!ag_option_integer(item, 0, INT_MAX, &rounds))
+			return ag_option_reject(item, WHAT, err);
+		model->rounds[model->n_children++] = (int) rounds;
+	}
+	return AG_OK;
+}
+
+static AgStatus
+model_read(AgArena *arena, const AgOptionNode *node, AgReplayModel *model, AgError *err)
+{
+	const AgOptionNode *name = ag_option_child(node, "name");
+	const AgOptionNode *full = ag_option_child(node, "full");
+	const AgOptionNode *rounds = ag_option_child(node, "rounds");
+
+	if (name == NULL || name->type != AG_JSON_STRING || full == NULL ||
+		full->type != AG_JSON_BOOL || rounds == NULL)
+		return ag_option_reject(node, WHAT, err);
+	model->name = ag_arena_strndup(arena, name->text, strlen(name->text));
+	if (model->name == NULL)
+		return ag_mem_error(arena->mem, strlen(name->text), err);
+	model->is_full = strcmp(full->text, "true") == 0;
+	return rounds_read(arena, rounds, model, err);
+}
+
+AgStatus
+ag_replay_parse(const AgOptionNode *node, AgFitOptions *out, AgError *err)
+{
+	const AgOptionNode *models = ag_option_child(node, "models");
+	const AgOptionNode *refused = ag_option_child(node, "refused");
+	const AgOptionNode *zone = ag_option_child(node, "time_zone");
+	AgArena *arena = &out->arena;
+	AgReplay *replay;
+	int levels = 0;
+
+	if (node->type != AG_JSON_OBJECT || models == NULL || models->type != AG_JSON_ARRAY)
+		return ag_option_reject(node, WHAT, err);
+	if (refused != NULL && refused->type == AG_JSON_STRING)
+	{
+		ag_error_set(err, AG_ERR_OPTION, "that fit can't be repeated exactly: %s", refused->text);
+		ag_error_hint(err, "ag_refresh fits again as it was asked for.");
+		return AG_ERR_OPTION;
+	}
+	replay = ag_arena_alloc(arena, 1, sizeof *replay);
+	if (replay == NULL)
+		return ag_mem_error(arena->mem, sizeof *replay, err);
+	memset(replay, 0, sizeof *replay);
+	replay->models = ag_arena_alloc(arena, (size_t) models->n_children + 1, sizeof *replay->models);
+	if (replay->models == NULL)
+		return ag_mem_error(arena->mem, (size_t) models->n_children, err);
+	memset(replay->models, 0, ((size_t) models->n_children + 1) * sizeof *replay->models);
+	for (const AgOptionNode *item = models->first; item != NULL; item = item->next)
+		AG_TRY(model_read(arena, item, &replay->models[replay->n_models++], err));
+	AG_TRY(number_read(node, "num_bag_folds", 0, AG_MAX_BAG_FOLDS, &out->num_bag_folds, err));
+	AG_TRY(number_read(node, "num_bag_sets", 1, AG_MAX_BAG_SETS, &out->num_bag_sets, err));
+	AG_TRY(number_read(node, "num_stack_levels", 0, AG_MAX_STACK_LEVELS, &levels, err));
+	out->num_stack_levels = levels;
+	out->auto_stack = false;
+	if (zone != NULL && zone->type == AG_JSON_STRING)
+	{
+		out->time_zone = ag_arena_strndup(arena, zone->text, strlen(zone->text));
+		if (out->time_zone == NULL)
+			return ag_mem_error(arena->mem, strlen(zone->text), err);
+	}
+	out->replay = replay;
+	return AG_OK;
+}
+
+const AgReplayModel *
+ag_replay_find(const AgFitOptions *options, const char *name)
+{
+	for (int i = 0; i < options->replay->n_models; i++)
+		if (strcmp(options->replay->models[i].name, name) == 0)
+			return &options->replay->models[i];
+	return NULL;
+}
