@@ -27,10 +27,16 @@ module_path(char *path, size_t size)
 }
 
 static void
+say_cure(AgGpuState *state, const char *cure)
+{
+	snprintf(state->cure, sizeof state->cure, "%s", cure);
+}
+
+static void
 say(AgGpuState *state, const char *reason, const char *cure)
 {
 	snprintf(state->reason, sizeof state->reason, "%s", reason);
-	snprintf(state->cure, sizeof state->cure, "%s", cure);
+	say_cure(state, cure);
 }
 
 AgGpuModule
@@ -94,6 +100,33 @@ families_of(const AgCudaTable *table)
 	return bits;
 }
 
+/*
+ * CUDA says that there is no driver whenever its library can't be loaded. One that is there and broken is another matter, and only
+ * the loader knows.
+ */
+static bool
+driver_is_broken(AgGpuState *state)
+{
+	const char *error;
+	void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+
+	if (library != NULL)
+	{
+		dlclose(library);
+		return false;
+	}
+	error = dlerror();
+	if (error == NULL || strncmp(error, "libcuda.so.1:", sizeof "libcuda.so.1:" - 1) == 0)
+		return false;
+	snprintf(state->reason, sizeof state->reason,
+			 "the NVIDIA driver's library libcuda.so.1 is there but can't be loaded: %.400s",
+			 error);
+	say_cure(state, "Take the folder with the broken file out of LD_LIBRARY_PATH or remove the "
+					"file, or install the driver's library again, and restart PostgreSQL; "
+					"ag_doctor() tells more.");
+	return true;
+}
+
 static void
 probe_with(const AgCudaTable *table, AgGpuState *state)
 {
@@ -105,6 +138,8 @@ probe_with(const AgCudaTable *table, AgGpuState *state)
 		if (found.devices[i].usable)
 			take_device(&found.devices[i], &state->gpus[state->n_usable++]);
 	state->families = families_of(table);
+	if (state->n_usable == 0 && found.driver_version == 0 && driver_is_broken(state))
+		return;
 	if (state->n_usable == 0)
 	{
 		found.reason[sizeof found.reason - 1] = '\0';

@@ -32,6 +32,12 @@ static void probe(AgCudaProbe *f)
 {
 	memset(f, 0, sizeof *f);
 	f->driver_version = f->runtime_version = 13000;
+#ifdef REASON
+	f->driver_version = DRIVER;
+	strcpy(f->reason, REASON);
+	strcpy(f->cure, "Cure it.");
+	return;
+#endif
 	f->n_devices = f->n_usable = GPUS;
 	for (int i = 0; i < GPUS; i++)
 	{
@@ -58,6 +64,9 @@ bool ag_cuda_init(uint32_t abi, AgCudaTable *t)
 #ifdef BROKEN
 	t->ops = &ops;
 #endif
+#ifdef FOREIGN
+	return 0;
+#endif
 	return abi == AG_CUDA_ABI;
 }
 C
@@ -73,6 +82,7 @@ sub module
 }
 
 module();
+$ENV{LD_LIBRARY_PATH} = join ':', $home, $ENV{LD_LIBRARY_PATH} // ();
 my $node = PostgreSQL::Test::Cluster->new('gpus');
 $node->init;
 $node->append_conf('postgresql.conf', "fsync = off\nmax_worker_processes = 8\ndynamic_library_path = '$home:\$libdir'\n");
@@ -121,7 +131,7 @@ my $lr = told('"num_gpus": 1, "hyperparameters": {"GBM": {"num_boost_round": 5},
 like($lr, qr/NOTICE:  No GPU path: LR and KNN are fitted on the CPU\n/, 'families without a GPU path say so');
 unlike($lr, qr/WARNING/, 'which is no fault');
 unlike(told('"num_gpus": 1, "hyperparameters": {"LR": {}}'), qr/WARNING|Uses/, 'nor is a fit of only such');
-my $fp16 = told('"hyperparameters": {"AG_ARGS_FIT": {"use_fp16": true}, "GBM": {"num_boost_round": 5, "ag_args_fit": {"num_gpus": 1}}}');
+my $fp16 = told('"hyperparameters": {"AG_ARGS_FIT":{"use_fp16":true},"GBM":{"ag_args_fit":{"num_gpus":1}}}');
 is(scalar(() = $fp16 =~ /"use_fp16" means nothing to GBM/g), 1, 'use_fp16 for trees says so once');
 like($fp16, qr/Uses 1 of GPU cuda:0/, 'and asks on for the GPU');
 like(told("\"hyperparameters\": {\"CAT\": {\"iterations\": 5}, \"GBM\": {\"num_boost_round\": 5}}, \"num_gpus\": 1"), qr/WARNING:  not all GPUs .*: the CUDA module has no code to train CAT\n.*Uses 1/s, 'a module that lacks a family');
@@ -174,6 +184,31 @@ like(told($whole), qr/WARNING:  no GPU can be used, so the models are fitted on 
 like(told($whole, "SET ag_pg.gpu_fallback = 'error'; "), qr/ERROR:  no GPU can be used: GPU cuda:0 .*failed/s, 'or an error');
 module('FAMILIES=""');
 like(told($whole), qr/WARNING:  no GPU can be used.*: the CUDA module has no code to train GBM\n/, 'a module that trains nothing');
+
+# --- why there is none: what the module found, unless the loader knows better
+my @asked = ("\"hyperparameters\": {\"GBM\": {\"num_boost_round\": 5, \"ag_args_fit\": {\"num_gpus\": 1}}}");
+module('REASON="no NVIDIA driver was found"', 'DRIVER=0');
+SKIP:
+{
+	skip 'this machine has a libcuda.so.1', 1 if `/sbin/ldconfig -p 2>/dev/null` =~ /libcuda\.so\.1/;
+	like(told(@asked), qr/WARNING:  no GPU can be used, so the models are fitted on the CPU: no NVIDIA driver was found\nHINT:  Cure it\.\n/, 'no driver');
+}
+open my $broken, '>', "$home/libcuda.so.1" or die;
+print $broken "not a library, though long enough to have had a header of one" x 3;
+close $broken;
+like(told(@asked), qr/WARNING:  no GPU can be used.*: the NVIDIA driver's library libcuda.so.1 is there but can't be loaded: \Q$home\E\/libcuda.so.1: .*\nHINT:.*LD_LIBRARY_PATH/, 'a driver that can not be loaded');
+module('REASON="the driver serves CUDA 11.4, but ag_pg_cuda.so was built with CUDA 13.0"', 'DRIVER=11040');
+like(told(@asked), qr/WARNING:  no GPU can be used.*: the driver serves CUDA 11.4, but .* 13.0\nHINT:  Cure it\.\n/, 'a driver that is too old');
+unlink "$home/libcuda.so.1";
+unlink "$home/ag_pg_cuda.so";
+like(told(@asked), qr/WARNING:  no GPU can be used.*: the CUDA module ag_pg_cuda.so is not installed\nHINT:.*nvcc.*ag_doctor/, 'no module');
+open my $rubbish, '>', "$home/ag_pg_cuda.so" or die;
+print $rubbish 'rubbish';
+close $rubbish;
+like(told(@asked), qr/WARNING:  no GPU can be used.*: the CUDA module could not be loaded: .*(invalid ELF header|file too short)\nHINT:/, 'a broken module');
+module('FOREIGN');
+like(told(@asked), qr/WARNING:  no GPU can be used.*: the CUDA module ag_pg_cuda.so belongs to another build of ag_pg\nHINT:/, 'a module of another build');
+like(told(@asked, "SET ag_pg.gpu_fallback = 'error'; "), qr/ERROR:  no GPU can be used: the CUDA module .*failed/s, 'an error where that is wanted');
 
 # --- a whole bag of everything, asked as people ask; cancelled
 module();
