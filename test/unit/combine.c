@@ -136,7 +136,7 @@ test_statistics(void)
 		AgMembers members = {2, {1, 3}};
 		const uint32_t **codes;
 		uint32_t order[640];
-		int n_wrong = 0;
+		int n_wrong = 0, share_above = 0;
 
 		bench_init(&bench, 2);
 		table_of_pairs(&table, 800, cases[c].n_classes, 0.1);
@@ -160,7 +160,7 @@ test_statistics(void)
 				for (int s = 0; s < combiner->n_stats; s++)
 				{
 					const AgStatRule *rule = combiner->rules + s;
-					bool counts = rule->target < 0;
+					bool counts = rule->target == AG_STAT_ROWS;
 					double sum = 0.0, n = 0.0, value;
 					int bin = combined->bytes[p][row * combiner->row_bytes + s];
 
@@ -168,18 +168,24 @@ test_statistics(void)
 						if (table.codes[order[j]] == table.codes[row] &&
 							table.codes[2 * 800 + order[j]] == table.codes[2 * 800 + row])
 						{
-							sum += counts   ? 0.0
-								   : c == 0 ? table.target[order[j]]
-											: table.class_of[order[j]] == rule->target;
+							sum += counts  ? 0.0
+								   : c > 0 ? table.class_of[order[j]] == rule->target
+								   : rule->target == AG_STAT_ABOVE
+									   ? table.target[order[j]] > rule->border
+									   : table.target[order[j]];
 							n += 1.0;
 						}
 					value = ag_stat_value(rule, sum, n);
+					share_above += rule->target == AG_STAT_ABOVE && c == 0 && p == 0 &&
+								   table.target[row] > rule->border;
 					n_wrong += bin != ag_bin_of_number(combined->features + s, value + 1e-9) &&
 							   bin != ag_bin_of_number(combined->features + s, value - 1e-9);
 				}
 			}
 		}
 		AG_CHECK_EQ(n_wrong, 0);
+		AG_CHECK(c > 0 ||
+				 (share_above > 200 && share_above < 600)); /* the border is in the middle */
 		ag_combined_free(combiner, combined);
 		stats->combiner = combiner;
 		ag_target_stats_free(&bench.ctx, stats);
@@ -414,7 +420,7 @@ test_threads(void)
 			AgBoostParams params = pair_params(8);
 
 			bench_init(&bench[t], n_threads[t]);
-			table_init(&table, 6000, 3, 4, 9, 0.1, cases[c].n_classes, 11);
+			table_of_pairs(&table, 6000, cases[c].n_classes, 0.1);
 			table_bin(&table, &bench[t].ctx, 254);
 			params.feature_fraction_bylevel = c == 1 ? 0.7 : 1.0;
 			bytes[t] = bytes_of(&bench[t], &table, c, &params);

@@ -52,10 +52,11 @@ list_targets(AgCombiner *combiner)
 	{
 		int t = 0;
 
-		while (t < combiner->n_targets && combiner->targets[t] != combiner->rules[s].target)
+		while (t < combiner->n_targets &&
+			   combiner->rules[combiner->rule_of[t]].target != combiner->rules[s].target)
 			t++;
-		if (t == combiner->n_targets && combiner->rules[s].target >= 0)
-			combiner->targets[combiner->n_targets++] = combiner->rules[s].target;
+		if (t == combiner->n_targets && combiner->rules[s].target != AG_STAT_ROWS)
+			combiner->rule_of[combiner->n_targets++] = s;
 		combiner->target_of[s] = t; /* of the counter: n_targets, where rows are */
 	}
 	combiner->target_of[combiner->n_stats - 1] = combiner->n_targets;

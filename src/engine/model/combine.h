@@ -42,7 +42,7 @@ typedef struct AgCombiner
 	int n_stats;
 	int n_targets;               /* different ones of rules */
 	int target_of[AG_STAT_MOST]; /* [n_stats] index of the rule's */
-	int targets[AG_STAT_MOST];   /* [n_targets] */
+	int rule_of[AG_STAT_MOST];   /* [n_targets] a rule that sums it */
 	int row_bytes;               /* of a combination's bins: n_stats, filled up */
 	uint32_t *orders;            /* [n_permutations][n_train] */
 	int *categories;             /* [n_categories] features that are replaced */

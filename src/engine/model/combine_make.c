@@ -166,7 +166,7 @@ static inline void
 add_row(const AgCombiner *combiner, uint32_t row, double *cell)
 {
 	for (int t = 0; t < combiner->n_targets; t++)
-		cell[t] += ag_stat_label(combiner->data, row, combiner->targets[t]);
+		cell[t] += ag_stat_label(combiner->data, row, &combiner->rules[combiner->rule_of[t]]);
 	cell[combiner->n_targets] += 1.0;
 }
 

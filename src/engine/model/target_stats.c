@@ -3,6 +3,7 @@
  */
 #include "engine/model/target_stats.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/rng.h"
@@ -10,6 +11,7 @@
 
 #define AG_KEY_ORDER 7
 #define AG_STAT_SAMPLE 200000 /* rows that the cuts of a column are chosen from */
+#define AG_MIDDLE_ROWS 1001   /* that the middle of the labels is taken from */
 #define AG_FEW_CLASSES 3      /* up to so many, each class is counted under all priors */
 
 /* One feature's levels on all rows, and what is summed over them. */
@@ -42,7 +44,10 @@ counts_all_priors(AgProblem problem, int n_classes)
 	return problem == AG_PROBLEM_BINARY || n_classes <= AG_FEW_CLASSES;
 }
 
-/* Regression: the mean under two priors; classes: their shares; and for both how common the level is. */
+/*
+ * Regression: the mean, and the share of labels above the middle, which large labels don't upset; classes: their shares; and for
+ * both how common the level is.
+ */
 int
 ag_stats_per_feature(AgProblem problem, int n_classes)
 {
@@ -64,6 +69,27 @@ mean_label(const AgTrainData *data)
 	for (int64_t i = 0; i < data->n_train; i++)
 		mean += (data->target[data->train_rows[i]] * 0.5 - mean * 0.5) / (double) (i + 1) * 2.0;
 	return mean;
+}
+
+static int
+compare_labels(const void *a, const void *b)
+{
+	double x = *(const double *) a, y = *(const double *) b;
+
+	return (x > y) - (x < y);
+}
+
+/* The median of some rows, far apart. */
+static double
+middle_label(const AgTrainData *data)
+{
+	double labels[AG_MIDDLE_ROWS];
+	int64_t n = data->n_train < AG_MIDDLE_ROWS ? data->n_train : AG_MIDDLE_ROWS;
+
+	for (int64_t i = 0; i < n; i++)
+		labels[i] = data->target[data->train_rows[i * data->n_train / n]];
+	qsort(labels, (size_t) n, sizeof *labels, compare_labels);
+	return n > 0 ? labels[(n - 1) / 2] : 0.0;
 }
 
 /* The commonest classes, the lower number of equals. */
@@ -105,16 +131,17 @@ ag_stats_rules(const AgTrainData *data, int most_classes, AgStatRule *rules)
 	{
 		double mean = mean_label(data);
 
-		rules[n++] = (AgStatRule){0, mean, 1.0};
-		rules[n++] = (AgStatRule){0, mean, 10.0};
-		rules[n++] = (AgStatRule){-1, 0.0, 0.0};
+		rules[n++] = (AgStatRule){AG_STAT_LABEL, mean, 1.0, 0.0};
+		rules[n++] = (AgStatRule){AG_STAT_ABOVE, 0.5, 1.0, middle_label(data)};
+		rules[n++] = (AgStatRule){AG_STAT_ROWS, 0.0, 0.0, 0.0};
 		return n;
 	}
 	n_classes = choose_classes(data, most_classes, classes);
 	for (int k = data->problem == AG_PROBLEM_BINARY ? 1 : 0; k < n_classes; k++)
 		for (int p = 0; p < (has_all ? 3 : 1); p++)
-			rules[n++] = (AgStatRule){classes[k], has_all ? priors[p] : 1.0 / data->n_classes, 1.0};
-	rules[n++] = (AgStatRule){-1, 0.0, 0.0};
+			rules[n++] =
+				(AgStatRule){classes[k], has_all ? priors[p] : 1.0 / data->n_classes, 1.0, 0.0};
+	rules[n++] = (AgStatRule){AG_STAT_ROWS, 0.0, 0.0, 0.0};
 	return n;
 }
 
@@ -172,9 +199,9 @@ forget_sums(AgLevels *levels)
 }
 
 static inline void
-add_row(const AgTrainData *data, AgLevels *levels, uint32_t row, int level, int target)
+add_row(const AgTrainData *data, AgLevels *levels, uint32_t row, int level, const AgStatRule *rule)
 {
-	levels->sums[level] += target < 0 ? 0.0 : ag_stat_label(data, row, target);
+	levels->sums[level] += ag_stat_label(data, row, rule);
 	levels->rows[level] += 1.0;
 }
 
@@ -195,7 +222,7 @@ fill_permuted(AgStatMaker *maker, AgLevels *levels, const AgStatRule *rule, int 
 
 		column[order[i]] = (uint8_t) ag_bin_of_number(
 			made, ag_stat_value(rule, levels->sums[level], levels->rows[level]));
-		add_row(data, levels, order[i], level, rule->target);
+		add_row(data, levels, order[i], level, rule);
 	}
 }
 
@@ -212,7 +239,7 @@ make_column(AgStatMaker *maker, AgLevels *levels, const AgBinFeature *from, int 
 
 	forget_sums(levels);
 	for (int64_t i = 0; i < data->n_train; i++)
-		add_row(data, levels, maker->orders[i], level_of(levels, maker->orders[i]), rule->target);
+		add_row(data, levels, maker->orders[i], level_of(levels, maker->orders[i]), rule);
 	for (int64_t row = 0; row < data->bins->n_rows; row++)
 	{
 		int level = level_of(levels, (uint32_t) row);
@@ -220,7 +247,7 @@ make_column(AgStatMaker *maker, AgLevels *levels, const AgBinFeature *from, int 
 		maker->values[row] = ag_stat_value(rule, levels->sums[level], levels->rows[level]);
 	}
 	AG_TRY(store_column(maker, levels, from, source, rule));
-	for (int p = 0; rule->target >= 0 && p < maker->stats->n_permutations; p++)
+	for (int p = 0; rule->target != AG_STAT_ROWS && p < maker->stats->n_permutations; p++)
 		fill_permuted(maker, levels, rule, p);
 	maker->at++;
 	return AG_OK;

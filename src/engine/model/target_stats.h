@@ -18,11 +18,17 @@
 #define AG_STAT_MOST 40        /* statistics of one category */
 #define AG_STAT_PERMUTATIONS 8 /* most */
 
-/* A statistic: (sum of labels + weight * prior) / (rows + weight); target -1: how common the level is. */
+/* What is summed over a level's rows. */
+#define AG_STAT_ROWS (-1) /* nothing: how common the level is */
+#define AG_STAT_LABEL 0   /* regression: the label */
+#define AG_STAT_ABOVE 1   /* regression: 1 for a label above the border */
+
+/* A statistic: (sum + weight * prior) / (rows + weight), or the rows. */
 typedef struct AgStatRule
 {
-	int target; /* the class whose rows count 1; regression: 0 */
+	int target; /* classes: the one whose rows count 1; else one of the above */
 	double prior, weight;
+	double border;
 } AgStatRule;
 
 /* A column of the matrix. */
@@ -73,14 +79,21 @@ void ag_stats_order(const AgTrainData *data, uint64_t seed, int p, uint32_t *ord
 static inline double
 ag_stat_value(const AgStatRule *rule, double sum, double rows)
 {
-	return rule->target < 0 ? rows : (sum + rule->weight * rule->prior) / (rows + rule->weight);
+	return rule->target == AG_STAT_ROWS
+			   ? rows
+			   : (sum + rule->weight * rule->prior) / (rows + rule->weight);
 }
 
+/* What a row adds to the sum. */
 static inline double
-ag_stat_label(const AgTrainData *data, uint32_t row, int target)
+ag_stat_label(const AgTrainData *data, uint32_t row, const AgStatRule *rule)
 {
+	if (rule->target == AG_STAT_ROWS)
+		return 0.0;
 	if (data->problem == AG_PROBLEM_BINARY || data->problem == AG_PROBLEM_MULTICLASS)
-		return data->class_of[row] == target ? 1.0 : 0.0;
+		return data->class_of[row] == rule->target ? 1.0 : 0.0;
+	if (rule->target == AG_STAT_ABOVE)
+		return data->target[row] > rule->border ? 1.0 : 0.0;
 	return data->target[row];
 }
 
