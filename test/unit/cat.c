@@ -3,8 +3,10 @@
  */
 #include "booster.h"
 #include "engine/model/bootstrap.h"
+#include "engine/model/leaves_step.h"
 #include "engine/model/level_scan.h"
 #include "engine/model/target_stats.h"
+#include "engine/model/trees_walk.h"
 
 typedef struct Case
 {
@@ -304,6 +306,108 @@ check_levels(int c, bool is_cosine)
 	ag_boost_result_free(&bench.ctx, &result);
 	table_end(&table);
 	bench_end(&bench);
+}
+
+/* Which leaf of the first tree a row falls into. */
+static uint32_t
+first_leaf(const AgTrees *trees, const double *features)
+{
+	int32_t at = 0;
+
+	while (at >= 0)
+	{
+		const AgTreeNode *node = trees->nodes + at;
+
+		at = ag_node_goes_left(trees, node, features[node->feature]) ? node->left : node->right;
+	}
+	return (uint32_t) ~at;
+}
+
+/* Leaf values by one and by several steps, by hessians and by weights, as sums over rows give them. */
+static void
+check_leaf_steps(int method, int n_steps)
+{
+	Bench bench;
+	Table table;
+	AgTrainData data;
+	AgBoostParams params = cat_params(1);
+	AgBoostResult result;
+	double value[64] = {0.0}, features[8];
+
+	bench_init(&bench, 2);
+	table_init(&table, 1200, 3, 0, 1, 0.1, 2, 37);
+	table_bin(&table, &bench.ctx, 40);
+	data = table_data(&table, AG_PROBLEM_BINARY, 2);
+	data.weight = table.weight;
+	params.max_depth = 3;
+	params.learning_rate = 0.5;
+	params.leaf_method = method;
+	params.leaf_steps = n_steps;
+	AG_REQUIRE(ag_cat_train(&bench.ctx, &data, NULL, &params, &result) == AG_OK);
+	AG_REQUIRE(result.trees->trees[0].n_leaves == 8);
+	for (int step = 0; step < n_steps; step++)
+	{
+		double g[8] = {0.0}, h[8] = {0.0}, weights = 0.0;
+
+		for (int64_t i = 0; i < table.n_train; i++)
+		{
+			uint32_t row = table.train[i], leaf;
+			double p, w = table.weight[row];
+
+			table_features(&table, row, features);
+			leaf = first_leaf(result.trees, features);
+			p = 1.0 / (1.0 + exp(-result.trees->base[0] - value[leaf]));
+			g[leaf] += w * (p - table.class_of[row]);
+			h[leaf] += method == AG_LEAF_GRADIENT ? w : w * p * (1.0 - p);
+			weights += w;
+		}
+		for (int l = 0; l < 8; l++)
+			value[l] -= g[l] / (h[l] + 3.0 * weights / (double) table.n_train);
+	}
+	for (int l = 0; l < 8; l++)
+		AG_CHECK_NEAR(result.trees->leaves[l], 0.5 * value[l], 1e-5);
+	ag_boost_result_free(&bench.ctx, &result);
+	table_end(&table);
+	bench_end(&bench);
+}
+
+/* 10 steps for two classes, but for small models; 1 for others; as asked for where asked. */
+static void
+test_automatic_steps(void)
+{
+	static const struct
+	{
+		int problem, n_rounds, n_steps, same_as;
+	} told[] = {{1, 200, 0, 10}, {1, 199, 0, 1}, {0, 200, 0, 1}, {2, 200, 0, 1}};
+
+	for (size_t t = 0; t < sizeof told / sizeof told[0]; t++)
+	{
+		AgWriter bytes[2];
+		Bench bench;
+		Table table;
+
+		bench_init(&bench, 1);
+		table_init(&table, 300, 3, 1, 5, 0.0, cases[told[t].problem].n_classes, 41);
+		table_bin(&table, &bench.ctx, 20);
+		for (int k = 0; k < 2; k++)
+		{
+			AgTrainData data = table_data(&table, cases[told[t].problem].problem,
+										  cases[told[t].problem].n_classes);
+			AgBoostParams params = cat_params(told[t].n_rounds);
+			AgBoostResult result;
+
+			params.max_depth = 2;
+			params.leaf_steps = k == 0 ? told[t].n_steps : told[t].same_as;
+			AG_REQUIRE(ag_cat_train(&bench.ctx, &data, NULL, &params, &result) == AG_OK);
+			bytes[k] = model_bytes(&bench.ctx, result.trees);
+			ag_boost_result_free(&bench.ctx, &result);
+		}
+		AG_CHECK(same_bytes(&bytes[0], &bytes[1]));
+		ag_writer_free(&bytes[0]);
+		ag_writer_free(&bytes[1]);
+		table_end(&table);
+		bench_end(&bench);
+	}
 }
 
 /* Statistics, recomputed row by row from all rows before it in the order. */
@@ -647,6 +751,11 @@ main(void)
 		check_levels(c, true);
 		check_levels(c, false);
 	}
+	check_leaf_steps(AG_LEAF_NEWTON, 1);
+	check_leaf_steps(AG_LEAF_NEWTON, 10);
+	check_leaf_steps(AG_LEAF_GRADIENT, 1);
+	check_leaf_steps(AG_LEAF_GRADIENT, 5);
+	test_automatic_steps();
 	test_predictions();
 	test_threads();
 	test_wide();

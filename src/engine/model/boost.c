@@ -16,6 +16,7 @@
 #include "engine/model/early_stop.h"
 #include "engine/model/grow.h"
 #include "engine/model/leaves.h"
+#include "engine/model/leaves_step.h"
 #include "engine/model/objective.h"
 #include "engine/model/route.h"
 #include "engine/model/sample.h"
@@ -59,6 +60,7 @@ typedef struct AgBooster
 	AgLoss loss;
 	AgGrower grower;
 	AgLeaves leaves;
+	AgLeafSteps steps;
 	AgRoute route;
 	AgTreesBuilder trees;
 	AgEarlyStop stop;
@@ -225,6 +227,12 @@ create_booster(AgBooster *booster)
 							"the objective that is given for family %s does not fit a %s problem",
 							booster->params.family, ag_problem_name(data->problem));
 	AG_TRY(ag_loss_create(ctx, data, &of_loss, &booster->loss));
+	if (booster->params.leaf_method == AG_LEAF_EXACT && !booster->loss.objective->renews_leaves)
+		return ag_error_set(
+			ctx->error, AG_ERR_OPTION,
+			"parameter \"leaf_estimation_method\" of family %s can be \"Exact\" only "
+			"with losses of absolute errors or quantiles",
+			booster->params.family);
 	booster->n_out = ag_train_outputs(data);
 	booster->shape.link = booster->loss.objective->link;
 	booster->shape.n_outputs = (uint32_t) booster->loss.n_outputs;
@@ -232,6 +240,8 @@ create_booster(AgBooster *booster)
 	booster->grower.tick = report;
 	booster->grower.tick_arg = booster;
 	AG_TRY(ag_leaves_create(ctx, growth.max_leaves, data->n_train, &booster->leaves));
+	if (booster->params.leaf_steps > 1)
+		AG_TRY(ag_leaf_steps_create(ctx, &booster->loss, growth.max_leaves, &booster->steps));
 	AG_TRY(ag_route_create(ctx, growth.max_leaves, &booster->route));
 	AG_TRY(ag_get(ctx, (size_t) data->bins->n_features, sizeof(int), &booster->features));
 	if (has_bagging(&booster->params))
@@ -258,6 +268,7 @@ free_booster(AgBooster *booster)
 	ag_loss_free(ctx, &booster->loss);
 	ag_grower_free(ctx, &booster->grower);
 	ag_leaves_free(ctx, &booster->leaves);
+	ag_leaf_steps_free(ctx, &booster->steps);
 	ag_route_free(ctx, &booster->route);
 	ag_trees_builder_free(ctx, &booster->trees);
 	ag_bootstrap_free(ctx, &booster->bootstrap);
@@ -430,6 +441,16 @@ choose_permutation(AgBooster *booster, int output)
 		ag_combiner_begin(stats->combiner, p);
 }
 
+/* Percentiles of the rows' errors as leaf values, where the loss asks for them and the user doesn't ask for something else. */
+static bool
+renews_leaves(const AgBooster *booster)
+{
+	int method = booster->params.leaf_method;
+
+	return booster->loss.objective->renews_leaves &&
+		   (method == AG_LEAF_AUTO || method == AG_LEAF_EXACT);
+}
+
 /* Grows the tree of one output and adds it to model and scores. */
 static AgStatus
 boost_output(AgBooster *booster, int output)
@@ -448,9 +469,9 @@ boost_output(AgBooster *booster, int output)
 	rules.noise = noise_of(booster, &quantum);
 	AG_TRY(ag_grow_tree(&booster->grower, &rules, &quantum, n_rows,
 						tree_key(booster, AG_KEY_GROWTH, output)));
-	AG_TRY(ag_leaves_compute(ctx, &booster->leaves, &booster->grower, &booster->loss, &range,
-							 &quantum, &booster->params));
-	if (booster->loss.objective->renews_leaves)
+	AG_TRY(ag_leaves_step(ctx, &booster->leaves, &booster->grower, &booster->loss, output, &range,
+						  &quantum, &booster->params, &booster->steps));
+	if (renews_leaves(booster))
 		AG_TRY(ag_leaves_renew(ctx, &booster->leaves, &booster->grower, &booster->loss, output,
 							   booster->params.learning_rate));
 	AG_TRY(ag_trees_builder_add(ctx, &booster->trees, &booster->grower, (uint32_t) output,
@@ -679,7 +700,8 @@ ag_boost_memory(const AgTrainData *data, const AgBoostParams *params, int n_thre
 	int64_t bytes = ag_loss_memory(data, &of_loss) +
 					ag_grower_memory(data->bins, data->n_train, &growth, n_threads) +
 					data->n_valid * 8 * (3 * n_out + 1) +
-					growth.max_leaves * (int64_t) (2 * sizeof(AgRouteNode));
+					growth.max_leaves * (int64_t) (2 * sizeof(AgRouteNode)) +
+					(params->leaf_steps > 1 ? ag_leaf_steps_memory(data, growth.max_leaves) : 0);
 
 	if (has_bagging(params))
 		bytes += 8 * data->n_train;

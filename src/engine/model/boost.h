@@ -91,6 +91,8 @@ typedef struct AgBoostParams
 	AgParamChoice loss_function; /* or so */
 	AgLossKind loss; /* what that means, completed; its parameters as AgLossParams has them: */
 	double loss_alpha, loss_delta, loss_power, loss_step;
+	int leaf_method;           /* an AgLeafMethod */
+	int leaf_steps;            /* steps to a leaf's values; 0: one */
 	double scale_pos_weight;   /* on rows of class 1 of two */
 	double multiclass_hessian; /* factor on p(1-p); 0: classes / (classes - 1) */
 	/* not user parameters */

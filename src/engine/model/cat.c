@@ -8,6 +8,7 @@
 #include "engine/base/maths.h"
 #include "engine/model/bootstrap.h"
 #include "engine/model/combine.h"
+#include "engine/model/leaves_step.h"
 #include "engine/model/target_stats.h"
 
 #define AT(field) offsetof(AgBoostParams, field)
@@ -21,6 +22,7 @@ static const AgLossKind losses[AG_CAT_LOSSES] = {
 	AG_LOSS_AUTO,       AG_LOSS_SQUARED, AG_LOSS_ABSOLUTE, AG_LOSS_QUANTILE, AG_LOSS_HUBER,
 	AG_LOSS_PERCENTAGE, AG_LOSS_POISSON, AG_LOSS_TWEEDIE,  AG_LOSS_LOGISTIC, AG_LOSS_SOFTMAX,
 };
+#define BINARY_STEPS 10
 
 const AgParamSpec ag_cat_specs[] = {
 	{"iterations", "num_boost_round n_estimators num_trees", AG_PARAM_INT, 1, 1000000, 10000, NULL,
@@ -65,6 +67,16 @@ const AgParamSpec ag_cat_specs[] = {
 	{"model_size_reg", NULL, AG_PARAM_REAL, 0, 100, 0.5, NULL,
 	 "penalty on splits by statistics of many levels that the model has not used yet",
 	 AT(model_size_reg)},
+	{"leaf_estimation_method", NULL, AG_PARAM_CHOICE, 0, 3, 0, "auto Newton Gradient Exact",
+	 "how leaf values are found: by hessians, by weights, or as percentiles, which only losses of "
+	 "absolute errors and quantiles "
+	 "have; auto is Exact for them, else Newton",
+	 AT(leaf_method)},
+	{"leaf_estimation_iterations", NULL, AG_PARAM_INT, 0, 1000, 0, NULL,
+	 "steps to a leaf's values; 0 is 10 for two classes, but of fewer than 20 features in fewer "
+	 "than 200 "
+	 "iterations, else 1",
+	 AT(leaf_steps)},
 	{"score_function", NULL, AG_PARAM_CHOICE, 0, 1, 1, "L2 Cosine",
 	 "what the splits of SymmetricTree are chosen by", AT(score_function)},
 };
@@ -97,6 +109,18 @@ automatic_rate(const AgTrainData *data, int n_rounds)
 	return rate < 0.5 ? rate : 0.5;
 }
 
+/* As CatBoost has it. */
+static int
+automatic_steps(const AgTrainData *data, const AgBoostParams *params)
+{
+	bool is_small = data->bins->n_features < 20 && params->num_boost_round < 200;
+
+	return data->problem == AG_PROBLEM_BINARY && params->leaf_method != AG_LEAF_GRADIENT &&
+				   !is_small
+			   ? BINARY_STEPS
+			   : 1;
+}
+
 static void
 complete_loss(AgBoostParams *params)
 {
@@ -120,6 +144,8 @@ complete(const AgTrainData *data, AgBoostParams *params)
 	params->min_data_per_group = 1;
 	if (params->learning_rate == AUTO_RATE)
 		params->learning_rate = automatic_rate(data, params->num_boost_round);
+	if (params->leaf_steps == 0)
+		params->leaf_steps = automatic_steps(data, params);
 	if (params->grow_order == AG_GROW_LOSSGUIDE && params->num_leaves == 0)
 		params->num_leaves = LOSSGUIDE_LEAVES;
 }

@@ -264,6 +264,46 @@ typedef struct AgCombineTask
 	AgCombined **offered;
 } AgCombineTask;
 
+/* The best cut of one statistic, with noise as in grow_symmetric.c, against the best of those before. */
+static void
+score_stat(const AgCombineTask *task, AgCombined *combined, int s, uint64_t key, const double *nums,
+		   const double *dens, const int64_t *rows)
+{
+	const AgCombiner *combiner = task->combiner;
+	double noise = task->level->rules->noise, best = 0.0, best_plain = 0.0;
+	int64_t left = 0, total = 0;
+	int cut = -1;
+
+	key = ag_key(key, (uint64_t) s);
+	for (int b = 0; b <= AG_STAT_BINS; b++)
+		total += rows[b];
+	for (int b = 1; b < combined->features[s].n_bins; b++)
+	{
+		double plain, score;
+
+		left += rows[b];
+		if (left == 0 || left == total)
+			continue;
+		plain = ag_level_score(nums[b], dens[b], task->level->grower->growth.has_cosine_score);
+		score = plain + (noise > 0.0 ? noise * ag_level_noise(key, (uint64_t) b) : 0.0);
+		if (cut >= 0 && !(score > best))
+			continue;
+		best = score;
+		best_plain = plain;
+		cut = b;
+	}
+	if (cut < 0)
+		return;
+	if (noise > 0.0)
+		best_plain += noise * ag_level_noise(key, AG_STAT_BINS + 1);
+	best_plain *= weight_of(combiner, combined->n_codes, combined->number >= 0);
+	if (combined->best_stat >= 0 && !(best_plain > combined->best_score))
+		return;
+	combined->best_stat = s;
+	combined->best_cut = cut;
+	combined->best_score = best_plain;
+}
+
 /* Scores of all its cuts, and the best. */
 static void
 score_combined(const AgCombineTask *task, AgCombined *combined)
@@ -275,7 +315,6 @@ score_combined(const AgCombineTask *task, AgCombined *combined)
 	double dens[AG_STAT_MOST][AG_STAT_BINS + 1] = {{0}};
 	int64_t all[AG_STAT_MOST][AG_STAT_BINS + 1] = {{0}};
 	uint64_t key = ag_key(task->level->key, combined->hash);
-	double weight;
 
 	for (int l = 0; l < grower->n_leaves; l++)
 	{
@@ -298,32 +337,8 @@ score_combined(const AgCombineTask *task, AgCombined *combined)
 		}
 	}
 	combined->best_stat = -1;
-	weight = weight_of(combiner, combined->n_codes, combined->number >= 0);
-	for (int s = 0; s < combiner->n_stats; s++)
-	{
-		int64_t left = 0, total = 0;
-
-		for (int b = 0; b <= AG_STAT_BINS; b++)
-			total += all[s][b];
-		for (int b = 1; b < combined->features[s].n_bins; b++)
-		{
-			double score;
-
-			left += all[s][b];
-			if (left == 0 || left == total)
-				continue;
-			score = ag_level_score(nums[s][b], dens[s][b], grower->growth.has_cosine_score);
-			if (rules->noise > 0.0)
-				score +=
-					rules->noise * ag_level_noise(key, (uint64_t) (s * (AG_STAT_BINS + 1) + b));
-			score *= weight;
-			if (combined->best_stat >= 0 && !(score > combined->best_score))
-				continue;
-			combined->best_stat = s;
-			combined->best_cut = b;
-			combined->best_score = score;
-		}
-	}
+	for (int i = 0; i < combiner->n_stats; i++)
+		score_stat(task, combined, i, key, nums[i], dens[i], all[i]);
 }
 
 static void

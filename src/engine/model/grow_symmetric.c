@@ -215,6 +215,10 @@ open_cuts(AgLevelWork *work, const AgHist *root)
 
 /* ---- the level's split ---- */
 
+/*
+ * A feature's best cut by scores with noise; it then stands for its feature with noise of its own, as CatBoost has it: else of
+ * many cuts one would always be lucky, and features of many cuts would be preferred to others.
+ */
 static void
 choose_task(void *arg, int64_t begin, int64_t end, int thread)
 {
@@ -222,6 +226,7 @@ choose_task(void *arg, int64_t begin, int64_t end, int thread)
 	const AgHistLayout *layout = &work->grower->hists.layout;
 	const AgCombiner *combiner = work->grower->combiner;
 	AgSymmetric *s = work->s;
+	double noise = work->rules->noise;
 
 	(void) thread;
 	for (int64_t i = begin; i < end; i++)
@@ -231,24 +236,28 @@ choose_task(void *arg, int64_t begin, int64_t end, int thread)
 		uint64_t key =
 			ag_key(ag_key(work->key, AG_KEY_NOISE + (uint64_t) work->level), (uint64_t) f);
 
+		double best = 0.0;
+
 		s->best_cut[i] = -1;
 		for (int b = 0; b <= n; b++)
 		{
-			double score;
+			double plain, score;
 
 			if (!s->may_cut[at + (size_t) b])
 				continue;
-			score = ag_level_score(s->nums[at + (size_t) b], s->dens[at + (size_t) b],
+			plain = ag_level_score(s->nums[at + (size_t) b], s->dens[at + (size_t) b],
 								   work->grower->growth.has_cosine_score);
-			if (work->rules->noise > 0.0)
-				score += work->rules->noise * ag_level_noise(key, (uint64_t) b);
-			if (combiner != NULL)
-				score *= combiner->weight_of[f];
-			if (s->best_cut[i] >= 0 && !(score > s->best_score[i]))
+			score = plain + (noise > 0.0 ? noise * ag_level_noise(key, (uint64_t) b) : 0.0);
+			if (s->best_cut[i] >= 0 && !(score > best))
 				continue;
-			s->best_score[i] = score;
+			best = score;
+			s->best_score[i] = plain;
 			s->best_cut[i] = b;
 		}
+		if (noise > 0.0)
+			s->best_score[i] += noise * ag_level_noise(key, AG_HIST_BINS);
+		if (combiner != NULL)
+			s->best_score[i] *= combiner->weight_of[f];
 	}
 }
 
