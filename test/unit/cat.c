@@ -410,6 +410,38 @@ test_automatic_steps(void)
 	}
 }
 
+/* Absolute errors: leaves are medians, unless something else is asked for. */
+static void
+test_leaf_methods(void)
+{
+	AgWriter bytes[3];
+	Bench bench;
+	Table table;
+
+	bench_init(&bench, 1);
+	table_init(&table, 400, 3, 0, 1, 0.0, 0, 41);
+	table_bin(&table, &bench.ctx, 20);
+	for (int k = 0; k < 3; k++)
+	{
+		static const AgLeafMethod methods[] = {AG_LEAF_AUTO, AG_LEAF_EXACT, AG_LEAF_GRADIENT};
+		AgTrainData data = table_data(&table, AG_PROBLEM_REGRESSION, 0);
+		AgBoostParams params = cat_params(5);
+		AgBoostResult result;
+
+		params.loss_function.choice = 2;
+		params.leaf_method = methods[k];
+		AG_REQUIRE(ag_cat_train(&bench.ctx, &data, NULL, &params, &result) == AG_OK);
+		bytes[k] = model_bytes(&bench.ctx, result.trees);
+		ag_boost_result_free(&bench.ctx, &result);
+	}
+	AG_CHECK(same_bytes(&bytes[0], &bytes[1]));
+	AG_CHECK(!same_bytes(&bytes[0], &bytes[2]));
+	for (int k = 0; k < 3; k++)
+		ag_writer_free(&bytes[k]);
+	table_end(&table);
+	bench_end(&bench);
+}
+
 /* Statistics, recomputed row by row from all rows before it in the order. */
 static void
 test_statistics(void)
@@ -609,6 +641,10 @@ test_refusals(void)
 	params.min_data_in_leaf = 2;
 	ag_error_init(&bench.error);
 	AG_CHECK_EQ(ag_cat_train(&bench.ctx, &data, NULL, &params, &result), AG_ERR_OPTION);
+	params = cat_params(2);
+	params.leaf_method = AG_LEAF_EXACT;
+	ag_error_init(&bench.error);
+	AG_CHECK_EQ(ag_cat_train(&bench.ctx, &data, NULL, &params, &result), AG_ERR_OPTION);
 	table_end(&table);
 	bench_end(&bench);
 }
@@ -756,6 +792,7 @@ main(void)
 	check_leaf_steps(AG_LEAF_GRADIENT, 1);
 	check_leaf_steps(AG_LEAF_GRADIENT, 5);
 	test_automatic_steps();
+	test_leaf_methods();
 	test_predictions();
 	test_threads();
 	test_wide();
