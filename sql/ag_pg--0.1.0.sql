@@ -609,6 +609,16 @@ CREATE FUNCTION @extschema@.ag_report(model text, data text DEFAULT NULL) RETURN
 COMMENT ON FUNCTION @extschema@.ag_report(text, text) IS
     'a model as one HTML page that needs nothing else: what was fitted, its models, their devices and times, and where data (a table or query with the label) is given how it does there, with plots; NULL when model is NULL';
 
+CREATE FUNCTION @extschema@.ag_export(model text, format text) RETURNS text
+    LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 10000 AS 'MODULE_PATHNAME', 'ag_sql_export';
+COMMENT ON FUNCTION @extschema@.ag_export(text, text) IS
+    'a model of trees (a member of an ensemble, as in ''m/GBM'') in another program''s format: json, sql (an expression), xgboost_json or lightgbm_text; an error where the format can''t hold it; takes the right to inspect the model';
+
+CREATE FUNCTION @extschema@.ag_export_bytea(model text, format text) RETURNS bytea
+    LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 10000 AS 'MODULE_PATHNAME', 'ag_sql_export_bytea';
+COMMENT ON FUNCTION @extschema@.ag_export_bytea(text, text) IS
+    'the same as bytes, texts in UTF-8; also onnx';
+
 CREATE FUNCTION @extschema@.ag_prewarm(model text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'ag_sql_prewarm';
 COMMENT ON FUNCTION @extschema@.ag_prewarm(text) IS

@@ -5,6 +5,7 @@
 #ifndef AG_ENGINE_H
 #define AG_ENGINE_H
 
+#include "engine/base/bytes.h"
 #include "engine/base/context.h"
 #include "engine/data/label.h"
 #include "engine/data/schema.h"
@@ -125,5 +126,12 @@ AgStatus ag_drift_create(const AgContext *ctx, const AgPredictor *predictor, AgD
 void ag_drift_free(AgDrift *drift); /* NULL allowed */
 void ag_drift_add(AgDrift *drift, int64_t n_rows, const double *features);
 AgDriftResult ag_drift_result(const AgDrift *drift, int input);
+
+/*
+ * A model of trees in another program's format: "json", "sql", "xgboost_json", "lightgbm_text" (UTF-8) or "onnx" (bytes), appended to out. What the
+ * format can't hold: AG_ERR_UNSUPPORTED, with a text that says what; no such format: AG_ERR_OPTION.
+ */
+AgStatus ag_predictor_export(const AgContext *ctx, const AgPredictor *predictor, const char *format,
+							 AgWriter *out);
 
 #endif
