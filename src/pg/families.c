@@ -73,14 +73,29 @@ param_normal(const AgParamSpec *spec)
 	return ag_result_number_text(spec->normal);
 }
 
+/* What a family isn't fitted for, and why; NULL: nothing. */
+static char *
+left_out_of(const AgFamily *family)
+{
+	StringInfoData text;
+
+	initStringInfo(&text);
+	if (family->no_quantiles != NULL)
+		appendStringInfo(&text, "problem_type quantile: %s", family->no_quantiles);
+	if (!family->keeps_monotone)
+		appendStringInfo(&text, "%smonotone_constraints: it does not keep monotone constraints",
+						 text.len > 0 ? "; " : "");
+	return text.len > 0 ? text.data : NULL;
+}
+
 static void
 family_rows(AgSrf *srf, const AgFamily *family)
 {
 	for (int i = 0; i < *family->n_specs; i++)
 	{
 		const AgParamSpec *spec = &family->specs[i];
-		Datum values[8];
-		bool nulls[8] = {false};
+		Datum values[9];
+		bool nulls[9] = {false};
 
 		ag_srf_text(values, nulls, 0, family->key);
 		ag_srf_text(values, nulls, 1, spec->name);
@@ -90,6 +105,7 @@ family_rows(AgSrf *srf, const AgFamily *family)
 		ag_srf_text(values, nulls, 5, param_normal(spec));
 		values[6] = BoolGetDatum(false); /* on a GPU */
 		ag_srf_text(values, nulls, 7, ag_message_from_utf8(spec->help));
+		ag_srf_text(values, nulls, 8, left_out_of(family));
 		ag_srf_row(srf, values, nulls);
 	}
 }

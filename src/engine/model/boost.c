@@ -233,6 +233,10 @@ create_booster(AgBooster *booster)
 			"parameter \"leaf_estimation_method\" of family %s can be \"Exact\" only "
 			"with losses of absolute errors or quantiles",
 			booster->params.family);
+	if (data->monotone != NULL &&
+		(booster->loss.objective->renews_leaves || booster->loss.n_outputs > 1))
+		return ag_error_set(ctx->error, AG_ERR_OPTION, "monotone constraints do not go with %s",
+							booster->loss.objective->name);
 	booster->n_out = ag_train_outputs(data);
 	booster->shape.link = booster->loss.objective->link;
 	booster->shape.n_outputs = (uint32_t) booster->loss.n_outputs;
@@ -667,6 +671,11 @@ ag_boost_train(const AgContext *ctx, const AgTrainData *data, const AgBoostParam
 	booster->ctx = ctx;
 	booster->data = data;
 	booster->params = *params;
+	booster->params.monotone = data->monotone;
+	if (data->monotone != NULL && params->loss == AG_LOSS_AUTO &&
+		data->problem == AG_PROBLEM_REGRESSION)
+		booster->params.loss =
+			AG_LOSS_SQUARED; /* a metric of absolute errors would ask for percentiles */
 	if (params->min_data_per_group == 0)
 		booster->params.min_data_per_group = ag_boost_group_rows(data->n_train);
 	if (params->splits_by_weight)

@@ -96,6 +96,7 @@ typedef struct AgBoostParams
 	double scale_pos_weight;   /* on rows of class 1 of two */
 	double multiclass_hessian; /* factor on p(1-p); 0: classes / (classes - 1) */
 	/* not user parameters */
+	const int8_t *monotone; /* as AgTrainData has it */
 	uint64_t seed;
 	int most_combinations; /* that are kept between trees; 0: as many as memory is set aside for */
 	int early_stop_rounds; /* fixed patience; -1: adaptive by training rows; 0: off */
@@ -112,7 +113,9 @@ typedef struct AgTrainData
 	const int32_t *class_of; /* classification */
 	int n_quantiles;         /* quantile regression: levels to predict; else 0 */
 	const double *quantiles; /* [n_quantiles] ascending, in (0, 1) */
-	const double *weight;    /* NULL: all 1 */
+	const int8_t *
+		monotone; /* [n_features] 1: predictions may not fall with that number, -1: not rise; NULL: all free */
+	const double *weight; /* NULL: all 1 */
 	const uint32_t *train_rows;
 	int64_t n_train;
 	const uint32_t *valid_rows; /* may be none: then no early stopping */

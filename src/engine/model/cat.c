@@ -99,7 +99,7 @@ static const RateRule rate_rules[3][2] = {
 static double
 automatic_rate(const AgTrainData *data, int n_rounds)
 {
-	int problem = data->problem == AG_PROBLEM_REGRESSION ? 0
+	int problem = !ag_problem_has_classes(data->problem) ? 0
 				  : data->problem == AG_PROBLEM_BINARY   ? 1
 														 : 2;
 	const RateRule *rule = &rate_rules[problem][data->n_valid > 0 ? 0 : 1];

@@ -18,7 +18,7 @@
 static const AgFamily families[AG_FAMILY_LAST] = {
 	[AG_FAMILY_GBM] = {AG_FAMILY_GBM, "GBM", "gradient-boosted trees, grown leaf by leaf",
 					   ag_gbm_specs, &ag_gbm_n_specs, sizeof(AgBoostParams), true, true,
-					   .check = ag_gbm_check},
+					   .keeps_monotone = true, .check = ag_gbm_check},
 	[AG_FAMILY_LR] = {AG_FAMILY_LR, "LR", "linear and logistic regression", ag_linear_specs,
 					  &ag_linear_n_specs, sizeof(AgLinearParams), false, false,
 					  .no_quantiles = NO_QUANTILES},
@@ -40,7 +40,7 @@ static const AgFamily families[AG_FAMILY_LAST] = {
 						   .no_quantiles = NO_QUANTILES},
 	[AG_FAMILY_XGB] = {AG_FAMILY_XGB, "XGB", "gradient-boosted trees, grown level by level",
 					   ag_xgb_specs, &ag_xgb_n_specs, sizeof(AgBoostParams), true, true,
-					   .check = ag_xgb_check},
+					   .keeps_monotone = true, .check = ag_xgb_check},
 	[AG_FAMILY_CAT] = {AG_FAMILY_CAT, "CAT",
 					   "gradient-boosted oblivious trees on target statistics", ag_cat_specs,
 					   &ag_cat_n_specs, sizeof(AgBoostParams), true, true, .check = ag_cat_check},

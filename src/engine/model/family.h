@@ -33,6 +33,7 @@ typedef struct AgFamily
 	size_t params_bytes; /* of the structure that specs describe */
 	bool stops_early;    /* grows in rounds until validation rows say stop: takes "early_stop" */
 	bool on_gpu;         /* has a GPU path: the CUDA module may have code to train it */
+	bool keeps_monotone; /* honours monotone constraints */
 	const char *no_quantiles; /* why it can't predict quantiles; NULL: it can */
 	/* what parameters must agree on among themselves; NULL: nothing */
 	AgStatus (*check)(const void *params, AgError *err);

@@ -6,6 +6,7 @@
  */
 #include "engine/model/grow.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "engine/base/rng.h"
@@ -319,7 +320,9 @@ search_leaves(AgGrowing *growing, AgOpenLeaf **leaves, int n_leaves)
 									  .sum_g = open->sum_g,
 									  .sum_h = open->sum_h,
 									  .output = open->output,
-									  .key = open->key};
+									  .key = open->key,
+									  .low = open->leaf.low,
+									  .high = open->leaf.high};
 		task.n_features[i] = node_features(growing, open, features);
 		task.features[i] = features;
 	}
@@ -422,6 +425,8 @@ make_child(AgGrowing *growing, const AgOpenLeaf *parent, int node, bool is_right
 								  .n_rows = n_rows,
 								  .list = 1 - parent->leaf.list,
 								  .parent_output = parent->output,
+								  .low = parent->leaf.low,
+								  .high = parent->leaf.high,
 								  .has_cat_l2 = split->has_cat_l2,
 								  .depth = parent->leaf.depth + 1},
 						 .slot = -1,
@@ -435,9 +440,25 @@ make_child(AgGrowing *growing, const AgOpenLeaf *parent, int node, bool is_right
 	open->output = ag_leaf_output(rules, (double) open->sum_g, (double) open->sum_h,
 								  rules->l2 + (split->has_cat_l2 ? rules->cat_l2 : 0.0), n_rows,
 								  parent->output);
+	if (rules->monotone != NULL)
+		open->output = ag_within(open->output, open->leaf.low, open->leaf.high);
 	hang(grower, open, ~at);
 	if (open->leaf.depth > grower->depth)
 		grower->depth = open->leaf.depth;
+}
+
+/* What lies below one side may not pass what lies below the other: both stop half way between the two. */
+static void
+set_bounds(const AgSplitRules *rules, const AgSplit *split, AgOpenLeaf *left, AgOpenLeaf *right)
+{
+	double middle = left->output * 0.5 + right->output * 0.5;
+
+	if (rules->monotone == NULL || split->is_category || rules->monotone[split->feature] == 0)
+		return;
+	if (rules->monotone[split->feature] > 0)
+		left->leaf.high = right->leaf.low = middle;
+	else
+		left->leaf.low = right->leaf.high = middle;
 }
 
 static AgStatus
@@ -457,6 +478,7 @@ split_leaf(AgGrowing *growing, int at)
 	make_child(growing, &parent, node, false, parent.leaf.begin, n_left, at);
 	make_child(growing, &parent, node, true, parent.leaf.begin + n_left,
 			   parent.leaf.n_rows - n_left, right);
+	set_bounds(growing->rules, &parent.split, grower->open + at, grower->open + right);
 	if (grower->n_leaves == grower->growth.max_leaves)
 		return AG_OK;
 	return evaluate_children(growing, &parent, at, right);
@@ -468,14 +490,15 @@ start_root(AgGrowing *growing, const AgQuantum *quantum, int64_t n_rows, uint64_
 	AgGrower *grower = growing->grower;
 	AgOpenLeaf *root = grower->open;
 
-	*root = (AgOpenLeaf){.leaf = {.n_rows = n_rows},
-						 .slot = -1,
-						 .sum_g = quantum->sum_g,
-						 .sum_h = quantum->sum_h,
-						 .key = key,
-						 .made = growing->n_made++,
-						 .parent = -1,
-						 .split = ag_split_none()};
+	*root = (AgOpenLeaf){
+		.leaf = {.n_rows = n_rows, .low = -(double) INFINITY, .high = (double) INFINITY},
+		.slot = -1,
+		.sum_g = quantum->sum_g,
+		.sum_h = quantum->sum_h,
+		.key = key,
+		.made = growing->n_made++,
+		.parent = -1,
+		.split = ag_split_none()};
 	grower->n_leaves = 1;
 	if (grower->growth.max_leaves < 2 || !can_split(growing, root))
 		return AG_OK;

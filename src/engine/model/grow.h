@@ -29,6 +29,7 @@ typedef struct AgGrownLeaf
 	int64_t begin, n_rows; /* its part of lists[list] */
 	int list;
 	double parent_output; /* quantised units; path_smooth pulls towards it */
+	double low, high;     /* likewise; with monotone constraints the bounds of its value */
 	bool has_cat_l2;
 	uint32_t depth;
 } AgGrownLeaf;

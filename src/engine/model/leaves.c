@@ -91,11 +91,15 @@ leaf_value(const AgGrower *grower, const AgSplitRules *rules, const AgGrownLeaf 
 		   double h, const AgQuantum *quantum)
 {
 	double parent_output = leaf->parent_output * (quantum->g / quantum->h);
-	double l2 = rules->l2 + (leaf->has_cat_l2 ? rules->cat_l2 : 0.0);
+	double l2 = rules->l2 + (leaf->has_cat_l2 ? rules->cat_l2 : 0.0), output;
 
 	if (grower->n_leaves < 2)
 		return 0.0;
-	return ag_leaf_output(rules, g, h, l2, leaf->n_rows, parent_output);
+	output = ag_leaf_output(rules, g, h, l2, leaf->n_rows, parent_output);
+	if (rules->monotone == NULL)
+		return output;
+	return ag_within(output, leaf->low * (quantum->g / quantum->h),
+					 leaf->high * (quantum->g / quantum->h));
 }
 
 AgStatus

@@ -30,7 +30,9 @@ ag_split_rules_init(AgSplitRules *rules, const AgBoostParams *params, const AgQu
 	rules->min_h = params->min_sum_hessian_in_leaf / quantum->h;
 	rules->min_rows = params->min_data_in_leaf > 1 ? params->min_data_in_leaf : 1;
 	rules->is_plain =
+		params->monotone == NULL &&
 		!(params->lambda_l1 > 0.0 || params->max_delta_step > 0.0 || params->path_smooth > 0.0);
+	rules->monotone = params->monotone;
 	rules->has_random_cut = params->extra_trees;
 	rules->min_h_row = quantum->min_h;
 	rules->max_h_row = quantum->max_h;
@@ -59,6 +61,32 @@ leaf_score(const AgSplitRules *rules, double g, double h, double l2, int64_t n_r
 						 parent_output);
 }
 
+/* The same at a value that bounds allow. */
+static double
+bounded_score(const AgSplitRules *rules, const AgSplitNode *node, double g, double h, double l2,
+			  int64_t n_rows, double *output)
+{
+	*output =
+		ag_within(ag_leaf_output(rules, g, h, l2, n_rows, node->output), node->low, node->high);
+	return -(2.0 * ag_soften(g, rules->l1) * *output + (h + l2) * *output * *output);
+}
+
+/* A cut whose sides would stand the wrong way round is none (XGBoost's and LightGBM's basic method). */
+static double
+monotone_score(const AgSplitRules *rules, const AgSplitNode *node, double l2, double left_g,
+			   double left_h, int64_t left_rows)
+{
+	double left, right;
+	double score =
+		bounded_score(rules, node, left_g, left_h, l2, left_rows, &left) +
+		bounded_score(rules, node, (double) node->sum_g - left_g, (double) node->sum_h - left_h, l2,
+					  node->n_rows - left_rows, &right);
+
+	if ((node->direction > 0 && left > right) || (node->direction < 0 && left < right))
+		return -(double) INFINITY;
+	return score;
+}
+
 double
 ag_split_score(const AgSplitRules *rules, const AgSplitNode *node, double l2, int64_t left_g,
 			   int64_t left_h, int64_t left_rows)
@@ -68,6 +96,8 @@ ag_split_score(const AgSplitRules *rules, const AgSplitNode *node, double l2, in
 
 	if (rules->is_plain)
 		return ag_cut_merit(gl, hl, gr, hr, l2);
+	if (rules->monotone != NULL)
+		return monotone_score(rules, node, l2, gl, hl, left_rows);
 	return leaf_score(rules, gl, hl, l2, left_rows, node->output) +
 		   leaf_score(rules, gr, hr, l2, node->n_rows - left_rows, node->output);
 }
@@ -75,12 +105,16 @@ ag_split_score(const AgSplitRules *rules, const AgSplitNode *node, double l2, in
 double
 ag_split_bar(const AgSplitRules *rules, const AgSplitNode *node)
 {
-	double score;
+	double score, output;
 
 	if (!((double) node->sum_h + rules->l2 > 0.0))
 		return (double) INFINITY;
-	score = leaf_score(rules, (double) node->sum_g, (double) node->sum_h, rules->l2, node->n_rows,
-					   node->output);
+	if (rules->monotone != NULL)
+		score = bounded_score(rules, node, (double) node->sum_g, (double) node->sum_h, rules->l2,
+							  node->n_rows, &output);
+	else
+		score = leaf_score(rules, (double) node->sum_g, (double) node->sum_h, rules->l2,
+						   node->n_rows, node->output);
 	return score + fabs(score) * AG_SCORE_ROUNDING + rules->min_gain;
 }
 
@@ -218,6 +252,7 @@ ag_split_search(const AgBins *bins, const AgHistLayout *layout, const AgSplitRul
 				const AgSplitNode *node, const int *features, int n_features, AgSplit *best)
 {
 	double bar = ag_split_bar(rules, node);
+	AgSplitNode own = *node;
 	AgSplitSums sums;
 
 	for (int i = 0; i < n_features; i++)
@@ -225,6 +260,8 @@ ag_split_search(const AgBins *bins, const AgHistLayout *layout, const AgSplitRul
 		int f = features[i];
 		const AgBinFeature *feature = bins->features + f;
 
+		if (rules->monotone != NULL)
+			own.direction = rules->monotone[f];
 		sums.is_counted = false;
 		sums.g[0] = sums.h[0] = 0;
 		if (feature->is_category || !is_common(rules, node))
@@ -236,7 +273,7 @@ ag_split_search(const AgBins *bins, const AgHistLayout *layout, const AgSplitRul
 			ag_split_search_category(bins, rules, node, f, bar, &sums, best);
 		}
 		else
-			search_number(bins, layout, rules, node, f, bar, &sums, best);
+			search_number(bins, layout, rules, &own, f, bar, &sums, best);
 	}
 }
 

@@ -32,6 +32,8 @@ typedef struct AgSplitRules
 	int max_cat_threshold;
 	int max_cat_to_onehot;
 	int64_t min_rows_per_group;
+	const int8_t *
+		monotone; /* [n_features] 1: predictions may not fall with it, -1: not rise; NULL: all free */
 	double noise;     /* standard deviation of what is added to scores of symmetric trees */
 	AgCpuLevel level; /* for the scan of eight cuts at a time */
 } AgSplitRules;
@@ -43,8 +45,10 @@ typedef struct AgSplitNode
 	const uint32_t *ids; /* its rows, for exact counts */
 	int64_t n_rows;
 	int64_t sum_g, sum_h;
-	double output; /* its own value in quantised units: what path_smooth pulls its children to */
-	uint64_t key;  /* of random cuts: of (seed, tree, path) */
+	double output;    /* its own value in quantised units: what path_smooth pulls its children to */
+	uint64_t key;     /* of random cuts: of (seed, tree, path) */
+	double low, high; /* with monotone: what leaves below it may have as values */
+	int direction; /* likewise, of the feature in work: 1: the right side may not be lower, -1: not higher */
 } AgSplitNode;
 
 typedef struct AgSplit
@@ -59,6 +63,13 @@ typedef struct AgSplit
 	int64_t left_g, left_h;
 	uint64_t left_bins[4]; /* category: bit b set = bin b goes left */
 } AgSplit;
+
+/* A value moved into bounds. */
+static inline double
+ag_within(double value, double low, double high)
+{
+	return value < low ? low : value > high ? high : value;
+}
 
 /* rules from a family's parameters; unit: AgLoss.unit. */
 void ag_split_rules_init(AgSplitRules *rules, const AgBoostParams *params, const AgQuantum *quantum,

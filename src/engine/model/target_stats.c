@@ -51,7 +51,7 @@ counts_all_priors(AgProblem problem, int n_classes)
 int
 ag_stats_per_feature(AgProblem problem, int n_classes)
 {
-	if (problem == AG_PROBLEM_REGRESSION)
+	if (!ag_problem_has_classes(problem))
 		return 2 + 1;
 	if (problem == AG_PROBLEM_BINARY)
 		return 3 + 1;
@@ -127,7 +127,7 @@ ag_stats_rules(const AgTrainData *data, int most_classes, AgStatRule *rules)
 	bool has_all = counts_all_priors(data->problem, data->n_classes);
 	int classes[AG_STAT_CLASSES], n_classes, n = 0;
 
-	if (data->problem == AG_PROBLEM_REGRESSION)
+	if (!ag_problem_has_classes(data->problem))
 	{
 		double mean = mean_label(data);
 

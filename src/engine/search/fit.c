@@ -249,6 +249,7 @@ ag_fit_run(const AgContext *ctx, const AgFitJob *job, AgTable *table, const AgFi
 	AG_GO(prepare_label(&fit));
 	AG_GO(ag_fit_read_roles(&fit));
 	AG_GO(prepare_features(&fit));
+	AG_GO(ag_fit_check_monotone(&fit));
 	AG_GO(ag_fit_split(&fit));
 	AG_GO(ag_fit_plan_levels(&fit));
 	if (fit.options->dry_run)

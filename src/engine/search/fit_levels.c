@@ -51,9 +51,12 @@ ag_fit_plan_levels(AgFit *fit)
 			ag_log(&fit->ctx, AG_LOG_NORMAL, "Models are not stacked, for they are not bagged");
 		return AG_OK;
 	}
+	if (asked > 0 && ag_fit_is_monotone(fit))
+		return ag_error_set(fit->ctx.error, AG_ERR_OPTION,
+							"monotone constraints do not go with \"num_stack_levels\"");
 	if (asked >= 0)
 		fit->n_levels += asked;
-	else if (options->auto_stack && fit->n_rows >= LEAST_ROWS &&
+	else if (!ag_fit_is_monotone(fit) && options->auto_stack && fit->n_rows >= LEAST_ROWS &&
 			 fit->promised_seconds >= LEAST_SECONDS && fit->label->problem != AG_PROBLEM_BINARY)
 		fit->n_levels++;
 	if (fit->n_levels > 1)

@@ -213,6 +213,7 @@ train_on(AgFit *fit, const AgContext *ctx, const AgSplit *split, const AgFitMode
 	AgContext own = *ctx;
 	AgTraining training;
 	AgTrainData data;
+	int8_t *monotone;
 	AgStatus status;
 
 	own.gpu = ag_fit_gpu(model, job);
@@ -223,7 +224,10 @@ train_on(AgFit *fit, const AgContext *ctx, const AgSplit *split, const AgFitMode
 	training.max_rounds = max_rounds;
 	training.last = last;
 	ag_fit_train_data(fit, split, &data);
+	AG_TRY(ag_fit_monotone(fit, ctx, model->config, &monotone));
+	data.monotone = monotone;
 	status = ag_family_train(&own, ag_fit_rows(fit, model->level), &training, &data, trained);
+	ag_mem_free(ctx->mem, monotone);
 	ag_fit_keep_gpu(fit, model, job, trained);
 	return status;
 }

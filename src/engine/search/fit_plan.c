@@ -251,6 +251,18 @@ quantiles_write(AgWriter *out, bool *first, const AgFitOptions *options)
 }
 
 static void
+monotone_write(AgWriter *out, bool *first, const AgMonotone *monotone)
+{
+	bool first_column = true;
+
+	ag_json_key(out, first, "monotone_constraints");
+	ag_json_raw(out, "{");
+	for (int i = 0; i < monotone->n; i++)
+		key_number(out, &first_column, monotone->columns[i], monotone->directions[i]);
+	ag_json_raw(out, "}");
+}
+
+static void
 options_write(AgWriter *out, const AgFit *fit)
 {
 	const AgFitOptions *options = fit->options;
@@ -260,6 +272,8 @@ options_write(AgWriter *out, const AgFit *fit)
 	key_text(out, &first, "problem_type", ag_problem_name(fit->label->problem));
 	if (options->n_quantiles > 0)
 		quantiles_write(out, &first, options);
+	if (options->monotone != NULL)
+		monotone_write(out, &first, options->monotone);
 	key_text(out, &first, "eval_metric", ag_metric_name(fit->metric));
 	key_number(out, &first, "time_limit", fit->promised_seconds);
 	key_number(out, &first, "holdout_frac", fit->validation.fraction);

@@ -159,6 +159,11 @@ AgStatus ag_fit_time_error(const AgFit *fit, AgError *err);
 
 /* fit_roles.c: weights and groups. Needs the label. */
 AgStatus ag_fit_read_roles(AgFit *fit);
+/* fit_monotone.c. Does any model keep directions? Can all be kept? And the features' of one model: NULL, or to be given back. */
+bool ag_fit_is_monotone(const AgFit *fit);
+AgStatus ag_fit_check_monotone(AgFit *fit);
+AgStatus ag_fit_monotone(const AgFit *fit, const AgContext *ctx, const AgModelConfig *config,
+						 int8_t **directions);
 /* fit_holdout.c. Needs the label; logs the split. */
 double ag_holdout_rule(int64_t n_rows);
 AgStatus ag_fit_hold_out(AgFit *fit);

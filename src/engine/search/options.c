@@ -102,6 +102,12 @@ parse_quantile_levels(OptionParser *p, const AgOptionNode *node)
 }
 
 static AgStatus
+parse_monotone_constraints(OptionParser *p, const AgOptionNode *node)
+{
+	return ag_monotone_parse(node, &p->out->arena, &p->out->monotone, p->err);
+}
+
+static AgStatus
 parse_eval_metric(OptionParser *p, const AgOptionNode *node)
 {
 	AgNearest nearest;
@@ -444,6 +450,7 @@ static const struct
 	{"tuning_data", parse_tuning_data},
 	{"label_count_threshold", parse_label_count_threshold},
 	{"quantile_levels", parse_quantile_levels},
+	{"monotone_constraints", parse_monotone_constraints},
 	{"positive_class", parse_positive_class},
 	{"ignored_columns", parse_ignored_columns},
 	{"_feature_generator_kwargs", parse_feature_generator_kwargs},
@@ -651,6 +658,7 @@ ag_options_parse(AgMem *mem, const AgOptionEntry *entries, int n_entries, AgFitO
 	AG_GO(ag_quantiles_check(p.out, err));
 	if (p.replay != NULL)
 		AG_GO(ag_replay_parse(p.replay, p.out, err));
+	AG_GO(ag_monotone_check(p.out, err));
 	AG_GO(metric_check(&p));
 	AG_GO(bagging_check(&p));
 	AG_GO(validation_check(&p));

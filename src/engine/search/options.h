@@ -82,6 +82,14 @@ typedef struct AgPrepAsked
 	bool target, crosses, group_by;
 } AgPrepAsked;
 
+/* Directions by column; columns without one are free. */
+typedef struct AgMonotone
+{
+	int n;
+	char **columns;
+	int8_t *directions; /* -1, 0, 1 */
+} AgMonotone;
+
 /* One configuration to fit. */
 typedef struct AgModelConfig
 {
@@ -94,7 +102,8 @@ typedef struct AgModelConfig
 	double max_time_limit;  /* seconds; INFINITY: none */
 	bool use_fp16;          /* asked for; a family it means nothing to says so */
 	AgPrepAsked prep;
-	char *params_json; /* what was given, as JSON, for the catalogue; arena */
+	const AgMonotone *monotone; /* its own, or the fit's; NULL: none */
+	char *params_json;          /* what was given, as JSON, for the catalogue; arena */
 } AgModelConfig;
 
 /* A configuration that isn't fitted, and why: "can't predict quantiles: ...". */
@@ -127,6 +136,7 @@ typedef struct AgFitOptions
 	int n_quantiles;     /* with problem type quantile; else 0 */
 	double *quantiles;   /* [n_quantiles] ascending */
 	int *quantile_order; /* [n_quantiles] place in quantiles of the level that was asked for i-th */
+	AgMonotone *monotone; /* NULL: none */
 	AgMetric eval_metric; /* NONE: the default */
 	int verbosity;        /* 0..4 */
 	uint64_t random_state;

@@ -105,7 +105,8 @@ param_parse(const AgOptionNode *node, AgModelConfig *model, AgError *err)
  * common: hence two passes.
  */
 static AgStatus
-entry_parse(const AgOptionNode *node, const AgFitArgs *common, AgModelConfig *model, AgError *err)
+entry_parse(const AgOptionNode *node, const AgFitArgs *common, AgArena *arena, AgModelConfig *model,
+			AgError *err)
 {
 	AgFitArgs args = *common;
 	const AgOptionNode *own = ag_option_child(node, "ag_args_fit");
@@ -125,6 +126,14 @@ entry_parse(const AgOptionNode *node, const AgFitArgs *common, AgModelConfig *mo
 		else if (strcmp(child->key, "ag_args_ensemble") == 0)
 		{
 			AG_TRY(ag_model_ensemble_parse(child, &args.bag, err));
+			known = true;
+		}
+		else if (model->family->keeps_monotone && strcmp(child->key, "monotone_constraints") == 0)
+		{
+			AgMonotone *monotone = NULL;
+
+			AG_TRY(ag_monotone_parse(child, arena, &monotone, err));
+			model->monotone = monotone;
 			known = true;
 		}
 		if (!known)
@@ -170,6 +179,7 @@ model_add(AgFitOptions *options, const AgFamily *family, const AgOptionNode *nod
 		return ag_mem_error(options->arena.mem, family->params_bytes, err);
 	ag_params_default(family->specs, *family->n_specs, model->params);
 	options->n_models++;
+	model->monotone = options->monotone;
 	if (node == NULL)
 	{
 		model->asked = common->asked;
@@ -183,7 +193,7 @@ model_add(AgFitOptions *options, const AgFamily *family, const AgOptionNode *nod
 	model->params_json = ag_option_json(&options->arena, node);
 	if (model->params_json == NULL)
 		return ag_mem_error(options->arena.mem, 0, err);
-	return entry_parse(node, common, model, err);
+	return entry_parse(node, common, &options->arena, model, err);
 }
 
 static AgStatus family_wanted(const AgOptionNode *included, const AgOptionNode *excluded,

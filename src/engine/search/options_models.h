@@ -35,6 +35,10 @@ AgStatus ag_resources_merge(AgFitOptions *options, AgError *err);
 /* The levels of an array; and whether they go with the problem type, which has some if none are given. */
 AgStatus ag_quantiles_parse(const AgOptionNode *node, AgFitOptions *options, AgError *err);
 AgStatus ag_quantiles_check(AgFitOptions *options, AgError *err);
+/* {"column": -1, 0 or 1}; *monotone stays NULL when nothing is asked for. And whether it goes with the other options. */
+AgStatus ag_monotone_parse(const AgOptionNode *node, AgArena *arena, AgMonotone **monotone,
+						   AgError *err);
+AgStatus ag_monotone_check(const AgFitOptions *options, AgError *err);
 /* Takes the configurations out that can't do what is asked for; AG_ERR_UNSUPPORTED with the reason when none is left. */
 AgStatus ag_models_leave_out(AgFitOptions *options, AgError *err);
 /* AG_ERR_UNSUPPORTED: <what> "<name>" is not supported yet. */

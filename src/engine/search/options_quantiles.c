@@ -78,7 +78,11 @@ ag_quantiles_check(AgFitOptions *options, AgError *err)
 static const char *
 obstacle(const AgFitOptions *options, const AgFamily *family)
 {
-	return options->problem == AG_PROBLEM_QUANTILE ? family->no_quantiles : NULL;
+	if (options->problem == AG_PROBLEM_QUANTILE && family->no_quantiles != NULL)
+		return family->no_quantiles;
+	return options->monotone != NULL && !family->keeps_monotone
+			   ? "it does not keep monotone constraints"
+			   : NULL;
 }
 
 AgStatus
@@ -95,6 +99,11 @@ ag_models_leave_out(AgFitOptions *options, AgError *err)
 		const char *why = obstacle(options, model->family);
 		AgLeftOut *left_out = &options->left_out[options->n_left_out];
 
+		if (model->monotone != NULL &&
+			(model->prep.target || model->prep.crosses || model->prep.group_by))
+			return ag_error_set(
+				err, AG_ERR_OPTION,
+				"\"prep_params\" of model \"%s\" do not go with monotone constraints", model->name);
 		if (why == NULL)
 		{
 			options->models[n_kept++] = *model;

@@ -115,8 +115,10 @@ static const AgOptionSpec specs[] = {
 	{"time_column", "text", "a column", "null", true,
 	 "Validate on the latest rows by that column, a date, time or number: those held out, or with "
 	 "bags folds that each validate on the rows right after those they train on"},
-	{"monotone_constraints", "object", "column: -1, 0 or 1", "{}", false,
-	 "Directions that the prediction must keep"},
+	{"monotone_constraints", "object", "column: -1, 0 or 1", "{}", true,
+	 "Numbers with which predictions may not fall (1) or rise (-1); only families that keep them "
+	 "are "
+	 "fitted"},
 	{"quantile_levels", "array of number", "1 to 100 different ones between 0 and 1",
 	 "[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]", true,
 	 "Levels to predict with problem_type quantile; predictions are in this order"},
