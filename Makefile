@@ -11,6 +11,8 @@
 #   make check-cuda-sim   the CUDA kernels on a simulator, without a GPU
 #   make installcheck     regression and isolation tests against a running server (PGHOST ...)
 #   make prove-installcheck   TAP tests, which start servers of their own (PROVE_TESTS=files: some of them)
+#   make bench-train      times GBM and XGB against LightGBM and XGBoost (BENCH_PYTHON, a Python that has them;
+#                         BENCH_CASES=names, BENCH_REPEATS=N)
 #   make format           clang-format on every source file
 #   make dist             build/ag_pg-VERSION.tar.gz
 
@@ -130,6 +132,16 @@ build/unit/ag_trainer: $(TRAINER_OBJS:.o=.c) $(wildcard src/trainer/*.h) build/u
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -MMD -MP,$(TEST_CFLAGS)) -I. $(SANITIZE) -pthread -o $@ $(filter %.c %.a,$^) -ldl -lm
 build/unit/trainer: build/unit/ag_trainer
+
+# --- benches: the engine as it is shipped, no sanitizers
+build/bench/%: test/bench/%.c $(ENGINE_OBJS)
+	@mkdir -p $(@D)
+	$(CC) $(ENGINE_CFLAGS) -Isrc -Itest -pthread -o $@ $< $(ENGINE_OBJS) -ldl -lm
+bench-train: build/bench/train_table build/bench/build_histogram
+	build/bench/build_histogram
+	test/bench/bench_train
+.PHONY: bench-train
+
 check-unit: $(UNIT_PROGRAMS)
 	@failed=; for t in $(UNIT); do printf '%s: ' $$t; build/unit/$$t || failed="$$failed $$t"; done; \
 	if [ -n "$$failed" ]; then echo "unit tests that failed:$$failed"; exit 1; fi

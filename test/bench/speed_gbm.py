@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Times our GBM against LightGBM and XGBoost on a table of make_table.py, alternately in one run.
 
-    speed_gbm.py [--program P] [--repeats N] [--threads N] [--leaves N] [--depth D] FILE
+    speed_gbm.py [--program P] [--repeats N] [--threads N] [--leaves N] [--depth D] [--family F]
+                 [--tsv FILE --name NAME] FILE
 
 CPU seconds of the whole fit (binning and 100 rounds, learning rate 0.1), medians; test log-loss.
-With --depth XGBoost grows by depth and the others get that limit and 2^D leaves.
+With --depth XGBoost grows by depth and the others get that limit and 2^D leaves. Who isn't installed
+isn't compared with.
 """
 import argparse
+import importlib.util
 import os
 import statistics
 import subprocess
@@ -28,10 +31,14 @@ def log_loss(y, p):
 
 def ours(args, path, y):
     out = "/tmp/speed_gbm.%d" % os.getpid()
-    command = [args.program, path, "problem=binary", "num_boost_round=100", "learning_rate=0.1",
-               f"num_leaves={args.leaves}", f"threads={args.threads}", f"out={out}"]
-    if args.depth:
-        command.append(f"max_depth={args.depth}")
+    command = [args.program, path, f"family={args.family}", "problem=binary",
+               f"threads={args.threads}", f"out={out}"]
+    if args.family == "XGB":
+        command += ["n_estimators=100", "learning_rate=0.1", f"max_depth={args.depth}"]
+    else:
+        command += ["num_boost_round=100", "learning_rate=0.1", f"num_leaves={args.leaves}"]
+        if args.depth:
+            command.append(f"max_depth={args.depth}")
     if args.cats:
         command.append("cats=" + ",".join(map(str, range(args.cats))))
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -78,6 +85,9 @@ def main():
     parser.add_argument("--leaves", type=int, default=31)
     parser.add_argument("--depth", type=int, default=0)
     parser.add_argument("--cats", type=int, default=0)
+    parser.add_argument("--family", choices=["GBM", "XGB"], default="GBM")
+    parser.add_argument("--tsv")
+    parser.add_argument("--name", default="")
     parser.add_argument("file")
     args = parser.parse_args()
     if args.depth:
@@ -90,6 +100,9 @@ def main():
                "xgboost": lambda: theirs_xgboost(args, *data)}
     if args.cats:
         del engines["xgboost"]
+    for name in list(engines):
+        if name != "ag_pg" and importlib.util.find_spec(name) is None:
+            del engines[name]
     results = {name: [] for name in engines}
     for _ in range(args.repeats):
         for name, run in engines.items():
@@ -101,8 +114,17 @@ def main():
         print(f"{name}\t{statistics.median(r[0] for r in runs):.3f}"
               f"\t{statistics.median(r[1] for r in runs):.3f}\t{totals[name]:.3f}"
               f"\t{statistics.median(r[2] for r in runs):.5f}")
-    best = min(v for k, v in totals.items() if k != "ag_pg")
-    print(f"ratio to the faster of the others: {totals['ag_pg'] / best:.3f}")
+    ratio = ""
+    if len(totals) > 1:
+        best = min(v for k, v in totals.items() if k != "ag_pg")
+        ratio = f"{totals['ag_pg'] / best:.3f}"
+        print(f"ratio to the faster of the others: {ratio}")
+    if args.tsv:
+        with open(args.tsv, "a", encoding="ascii") as file:
+            for name, runs in results.items():
+                print(args.name, name, *(f"{statistics.median(r[i] for r in runs):.5f}"
+                                         for i in range(3)),
+                      ratio if name == "ag_pg" else "", sep="\t", file=file)
 
 
 main()
