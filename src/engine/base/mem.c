@@ -10,6 +10,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 #define ALIGNMENT 64
 #define OVERHEAD (2 * ALIGNMENT)
@@ -106,6 +109,28 @@ place(char *raw, size_t bytes)
 	return block;
 }
 
+#define HUGE_PAGE ((uintptr_t) 2 << 20)
+#define HUGE_LEAST ((size_t) 4 << 20) /* a block that is sure to hold a huge page, and worth one */
+
+/*
+ * Asks for huge pages within a large block. Trees read rows here and there, and with small pages a good part of that
+ * is waiting for addresses to be translated. Where the system has none to give, nothing happens.
+ */
+static void
+prefer_huge(char *raw, size_t bytes)
+{
+#if defined(MADV_HUGEPAGE)
+	uintptr_t begin = ((uintptr_t) raw + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+	uintptr_t end = ((uintptr_t) raw + bytes) / HUGE_PAGE * HUGE_PAGE;
+
+	if (bytes >= HUGE_LEAST)
+		(void) madvise(raw + (begin - (uintptr_t) raw), end - begin, MADV_HUGEPAGE);
+#else
+	(void) raw;
+	(void) bytes;
+#endif
+}
+
 static void *
 get_block(AgMem *mem, size_t n, size_t size, bool zeroed)
 {
@@ -122,6 +147,7 @@ get_block(AgMem *mem, size_t n, size_t size, bool zeroed)
 		uncharge(mem, (int64_t) (bytes + OVERHEAD));
 		return NULL;
 	}
+	prefer_huge(raw, bytes);
 	return place(raw, bytes);
 }
 
