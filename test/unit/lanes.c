@@ -96,6 +96,23 @@ test_round(AgCpuLevel level)
 	AG_CHECK_NEAR(sum, exact, 6 * 0.5 * 160);
 }
 
+/* Listed in any order, some twice. */
+static void
+check_sums(AgCpuLevel level, int n, const AgGradient *gradients)
+{
+	uint32_t ids[AG_LANES_BLOCK];
+	int64_t sum_g = 3, sum_h = 4, slow_g = 3, slow_h = 4;
+
+	for (int i = 0; i < n; i++)
+	{
+		ids[i] = (uint32_t) (i * 37 % AG_LANES_BLOCK);
+		slow_g += (int64_t) ((double) gradients[ids[i]].g * 0x1.0p40);
+		slow_h += (int64_t) ((double) gradients[ids[i]].h * 0x1.0p42);
+	}
+	ag_sum_listed(level, n, ids, gradients, 0x1.0p40, 0x1.0p42, &sum_g, &sum_h);
+	AG_CHECK(sum_g == slow_g && sum_h == slow_h);
+}
+
 static void
 test_logistic(AgCpuLevel level)
 {
@@ -129,6 +146,7 @@ test_logistic(AgCpuLevel level)
 			slow_h = gradients[i].h > slow_h ? gradients[i].h : slow_h;
 		}
 		AG_CHECK(max_g == slow_g && max_h == slow_h);
+		check_sums(level, n, gradients);
 	}
 	AG_CHECK_EQ(n_wrong, 0);
 }

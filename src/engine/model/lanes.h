@@ -51,6 +51,10 @@ void ag_logistic_block(AgCpuLevel level, int n, const double *scores, const int3
 void ag_gradient_range(AgCpuLevel level, int64_t n, const AgGradient *gradients, float *max_g,
 					   float *max_h);
 
+/* Adds the n listed rows' gradients times per_g, hessians times per_h, each cut to a whole number, to the sums. */
+void ag_sum_listed(AgCpuLevel level, int64_t n, const uint32_t *ids, const AgGradient *gradients,
+				   double per_g, double per_h, int64_t *sum_g, int64_t *sum_h);
+
 /* Of packed gradients. */
 typedef struct AgPackedSums
 {

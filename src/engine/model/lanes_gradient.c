@@ -11,6 +11,7 @@
 /* Where g is in the eight bytes of an AgGradient, taken as one number. */
 #define AG_G_SHIFT (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 0 : 32)
 #define AG_H_SHIFT (32 - AG_G_SHIFT)
+#define AG_SUM_AHEAD 32 /* listed rows fetched ahead of their use */
 
 AG_INLINE void
 logistic_body(int n, const double *scores, const int32_t *class_of, AgGradient *gradients,
@@ -69,6 +70,47 @@ range_body(int64_t n, const AgGradient *gradients, uint32_t *max_g, uint32_t *ma
 	}
 }
 
+/* The two halves of eight AgGradients as doubles. */
+AG_INLINE void
+part_lanes(const AgWords *pairs, AgDoubles *g, AgDoubles *h)
+{
+	*g = __builtin_convertvector((AgFloats) __builtin_convertvector(*pairs >> AG_G_SHIFT, AgHalves),
+								 AgDoubles);
+	*h = __builtin_convertvector((AgFloats) __builtin_convertvector(*pairs >> AG_H_SHIFT, AgHalves),
+								 AgDoubles);
+}
+
+/* n is a multiple of AG_LANES. */
+AG_INLINE void
+sum_body(int64_t n, const uint32_t *ids, const AgGradient *gradients, double per_g, double per_h,
+		 int64_t *sum_g, int64_t *sum_h)
+{
+	AgLongs all_g = AG_EIGHT(0), all_h = AG_EIGHT(0);
+
+	for (int64_t i = 0; i < n; i += AG_LANES)
+	{
+		uint64_t one[AG_LANES];
+		AgWords pairs;
+		AgDoubles g, h;
+
+		for (int l = 0; l < AG_LANES; l++)
+		{
+			if (i + AG_SUM_AHEAD + AG_LANES <= n)
+				__builtin_prefetch(gradients + ids[i + AG_SUM_AHEAD + l]);
+			memcpy(one + l, gradients + ids[i + l], sizeof *one);
+		}
+		memcpy(&pairs, one, sizeof pairs);
+		part_lanes(&pairs, &g, &h);
+		all_g += __builtin_convertvector(g * per_g, AgLongs);
+		all_h += __builtin_convertvector(h * per_h, AgLongs);
+	}
+	for (int l = 0; l < AG_LANES; l++)
+	{
+		*sum_g += all_g[l];
+		*sum_h += all_h[l];
+	}
+}
+
 AG_INLINE void
 round_body(int n, uint64_t key, const uint32_t *rows, const AgGradient *gradients, double per_g,
 		   double per_h, bool is_equal, uint32_t *packed, AgPackedSums *sums)
@@ -86,10 +128,7 @@ round_body(int n, uint64_t key, const uint32_t *rows, const AgGradient *gradient
 
 		memcpy(&row, rows + i, sizeof row);
 		memcpy(&pairs, gradients + i, sizeof pairs);
-		g = __builtin_convertvector(
-			(AgFloats) __builtin_convertvector(pairs >> AG_G_SHIFT, AgHalves), AgDoubles);
-		h = __builtin_convertvector(
-			(AgFloats) __builtin_convertvector(pairs >> AG_H_SHIFT, AgHalves), AgDoubles);
+		part_lanes(&pairs, &g, &h);
 		bits = __builtin_convertvector(row, AgWords) + UINT64_C(0x9e3779b97f4a7c15);
 		mix_lanes(&bits);
 		bits ^= key;
@@ -125,6 +164,10 @@ round_body(int n, uint64_t key, const uint32_t *rows, const AgGradient *gradient
 #define AG_LOGISTIC_ARGUMENTS n, scores, class_of, gradients, is_moderate
 #define AG_RANGE_PARAMETERS int64_t n, const AgGradient *gradients, uint32_t *max_g, uint32_t *max_h
 #define AG_RANGE_ARGUMENTS n, gradients, max_g, max_h
+#define AG_SUM_PARAMETERS                                                                          \
+	int64_t n, const uint32_t *ids, const AgGradient *gradients, double per_g, double per_h,       \
+		int64_t *sum_g, int64_t *sum_h
+#define AG_SUM_ARGUMENTS n, ids, gradients, per_g, per_h, sum_g, sum_h
 #define AG_ROUND_PARAMETERS                                                                        \
 	int n, uint64_t key, const uint32_t *rows, const AgGradient *gradients, double per_g,          \
 		double per_h, bool is_equal, uint32_t *packed, AgPackedSums *sums
@@ -132,6 +175,7 @@ round_body(int n, uint64_t key, const uint32_t *rows, const AgGradient *gradient
 
 AG_LEVELS(logistic, AG_LOGISTIC_PARAMETERS, AG_LOGISTIC_ARGUMENTS)
 AG_LEVELS(range, AG_RANGE_PARAMETERS, AG_RANGE_ARGUMENTS)
+AG_LEVELS(sum, AG_SUM_PARAMETERS, AG_SUM_ARGUMENTS)
 AG_LEVELS(round, AG_ROUND_PARAMETERS, AG_ROUND_ARGUMENTS)
 
 void
@@ -170,6 +214,20 @@ ag_gradient_range(AgCpuLevel level, int64_t n, const AgGradient *gradients, floa
 		g = gradients[i].g < 0.0f ? -gradients[i].g : gradients[i].g;
 		*max_g = g > *max_g ? g : *max_g;
 		*max_h = gradients[i].h > *max_h ? gradients[i].h : *max_h;
+	}
+}
+
+void
+ag_sum_listed(AgCpuLevel level, int64_t n, const uint32_t *ids, const AgGradient *gradients,
+			  double per_g, double per_h, int64_t *sum_g, int64_t *sum_h)
+{
+	int64_t whole = n / AG_LANES * AG_LANES;
+
+	sum_at(level, whole, ids, gradients, per_g, per_h, sum_g, sum_h);
+	for (int64_t i = whole; i < n; i++)
+	{
+		*sum_g += (int64_t) ((double) gradients[ids[i]].g * per_g);
+		*sum_h += (int64_t) ((double) gradients[ids[i]].h * per_h);
 	}
 }
 

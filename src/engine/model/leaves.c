@@ -70,15 +70,8 @@ sum_task(void *arg, int64_t begin, int64_t end, int thread)
 		const uint32_t *ids = task->grower->lists[task->grower->leaves[piece->leaf].list].ids;
 		int64_t sum_g = 0, sum_h = 0;
 
-		for (int64_t i = piece->begin; i < piece->end; i++)
-		{
-			AgGradient gradient = gradients[ids[i]];
-
-			if (i + AG_LEAF_AHEAD < piece->end)
-				__builtin_prefetch(gradients + ids[i + AG_LEAF_AHEAD]);
-			sum_g += (int64_t) ((double) gradient.g * task->per_g);
-			sum_h += (int64_t) ((double) gradient.h * task->per_h);
-		}
+		ag_sum_listed(task->loss->level, piece->end - piece->begin, ids + piece->begin, gradients,
+					  task->per_g, task->per_h, &sum_g, &sum_h);
 		atomic_fetch_add_explicit(task->leaves->sums + 2 * piece->leaf, sum_g,
 								  memory_order_relaxed);
 		atomic_fetch_add_explicit(task->leaves->sums + 2 * piece->leaf + 1, sum_h,
