@@ -66,7 +66,7 @@ CREATE TABLE @extschema@.ag_member (
     PRIMARY KEY (predictor, ordinal)
 );
 
--- member 0 is the pipeline (columns, encoders, classes); the others are ag_member.ordinal.
+-- member 0 is the pipeline (columns, encoders, classes); 2147483647 the out-of-fold predictions; the others are ag_member.ordinal.
 CREATE TABLE @extschema@.ag_member_part (
     predictor uuid NOT NULL REFERENCES @extschema@.ag_predictor ON DELETE CASCADE,
     member integer NOT NULL CHECK (member >= 0),
@@ -166,7 +166,7 @@ COMMENT ON COLUMN @extschema@.ag_member.history IS 'how its metric on the valida
 COMMENT ON TABLE @extschema@.ag_predictor_grant IS
     'one right of one role on one predictor a row: predict (use it) or inspect (see what it was made of too); see ag_grant';
 COMMENT ON TABLE @extschema@.ag_job IS 'one asynchronous fit a row; read it through ag_jobs';
-COMMENT ON TABLE @extschema@.ag_member_part IS 'the bytes of a member, in parts of 8 MB; member 0 is the pipeline';
+COMMENT ON TABLE @extschema@.ag_member_part IS 'the bytes of a member, in parts of 8 MB; member 0 is the pipeline, 2147483647 the out-of-fold predictions';
 
 CREATE FUNCTION @extschema@.ag_fit(data text, label text, options jsonb DEFAULT '{}') RETURNS text
     LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 AS 'MODULE_PATHNAME', 'ag_sql_fit';
@@ -571,6 +571,12 @@ CREATE FUNCTION @extschema@.ag_model_failures(model text)
 $$;
 COMMENT ON FUNCTION @extschema@.ag_model_failures(text) IS
     'the models that a fit was asked for and went without, in the order in which they failed: reason is time, memory, data, option or error; seconds that it took to find out; no row for who may only predict';
+
+CREATE FUNCTION @extschema@.ag_predict_oof(model text)
+    RETURNS TABLE ("row" bigint, label text, prediction text, proba jsonb, quantiles double precision[])
+    LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 10000 ROWS 1000 AS 'MODULE_PATHNAME', 'ag_sql_predict_oof';
+COMMENT ON FUNCTION @extschema@.ag_predict_oof(text) IS
+    'what the best model predicted for the rows that it was scored on, by models trained without them (bags: out of fold; else: held out), beside the true label; kept in single precision and in an order of the fit''s own; takes the right to inspect; proba is NULL for numbers, quantiles for all but quantiles';
 
 CREATE FUNCTION @extschema@.ag_learning_curves(model text)
     RETURNS TABLE (model text, fold integer, metric text, iteration integer, val double precision)

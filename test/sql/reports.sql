@@ -46,3 +46,28 @@ SELECT * FROM ag_learning_curves('rp_some');
 SELECT ag_drop('rp_some'), ag_drop('rp_all');
 DROP ROLE rp_reader;
 DROP TABLE rp;
+
+-- out-of-fold predictions: the score is theirs
+CREATE TABLE oo AS SELECT i % 50 AS x, (i * 7) % 31 AS z, ((i % 50) - 25) ^ 2 + (i * 7) % 31 AS y, CASE WHEN i % 50 + i % 9 > 25 THEN 'hi' ELSE 'lo' END AS c FROM generate_series(1, 300) i;
+SELECT ag_fit('oo', 'y', '{"name": "oo_bag", "verbosity": 0, "num_bag_folds": 3, "hyperparameters": {"GBM": {"num_boost_round": 20}, "RF": {"n_estimators": 10}, "LR": {}}, "refit_full": true, "set_best_to_refit_full": true}');
+SELECT count(*), abs(sqrt(avg((label::float8 - prediction::float8) ^ 2)) + (SELECT max(score_val) FROM ag_leaderboard('oo_bag'))) < 1e-4 AS the_score, bool_or(proba IS NOT NULL) AS proba, max("row") AS last FROM ag_predict_oof('oo_bag');
+SELECT ag_fit('SELECT x, z, c FROM oo', 'c', '{"name": "oo_cls", "verbosity": 0, "eval_metric": "log_loss", "hyperparameters": {"GBM": {"num_boost_round": 20}, "LR": {}}}');
+SELECT count(*), abs(avg(-ln((proba ->> label)::float8)) + (SELECT score_val FROM ag_models WHERE name = 'oo_cls')) < 1e-4 AS the_score, bool_and(((proba ->> prediction)::float8) >= 0.5) AS prediction FROM ag_predict_oof('oo_cls@1');
+SELECT ag_fit('oo', 'y', '{"name": "oo_small", "verbosity": 0, "save_space": true, "hyperparameters": {"GBM": {"num_boost_round": 20}}}');
+SELECT count(*) FROM ag_predict_oof('oo_small');
+SELECT count(*) FROM ag_learning_curves('oo_small');
+SELECT count(*) FROM ag_predict_oof('oo_bag/GBM_BAG_L1');
+CREATE ROLE oo_reader;
+SELECT ag_grant('oo_bag', 'oo_reader');
+SET ROLE oo_reader;
+SELECT count(*) FROM ag_predict_oof('oo_bag');
+RESET ROLE;
+-- damaged bytes: the checksum, and the contents where that is right
+UPDATE ag_member_part SET data = substr(data, 1, length(data) - 1) WHERE member = 2147483647 AND predictor = (SELECT id FROM ag_predictor WHERE name = 'oo_bag');
+SELECT count(*) FROM ag_predict_oof('oo_bag');
+UPDATE ag_member_part t SET data = o.data, checksum = o.checksum FROM ag_member_part o WHERE t.member = 2147483647 AND t.predictor = (SELECT id FROM ag_predictor WHERE name = 'oo_bag')
+    AND o.member = 2147483647 AND o.predictor = (SELECT id FROM ag_predictor WHERE name = 'oo_cls');
+SELECT count(*) FROM ag_predict_oof('oo_bag');
+SELECT ag_drop(name) FROM ag_models WHERE name LIKE 'oo\_%' ORDER BY name;
+DROP ROLE oo_reader;
+DROP TABLE oo;

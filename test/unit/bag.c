@@ -397,7 +397,7 @@ out_of_fold(AgMem *mem)
 			entries[N_BAGGED - 1] = (AgOptionEntry){"/eval_metric", AG_JSON_STRING, "log_loss"};
 		AG_REQUIRE(run(&s, &r, &err) == AG_OK);
 		AG_CHECK_EQ(r.n_members, 3 * (N_FOLDS + 1) + 1);
-		AG_CHECK_EQ(r.n_images, 1 + 3 * N_FOLDS);
+		AG_CHECK_EQ(r.n_images, 2 + 3 * N_FOLDS);
 		AG_CHECK_STR(r.names[r.n_members - 1], "WeightedEnsemble_L2");
 		AG_CHECK_EQ(r.folds[r.n_members - 1], 0);
 		AG_CHECK(strstr(r.plan, "\"num_bag_folds\": 3") != NULL);

@@ -27,7 +27,7 @@ results_predict(AgMem *mem)
 							   : i == 1 ? AG_PROBLEM_BINARY
 										: AG_PROBLEM_MULTICLASS);
 		AG_CHECK_EQ(r.n_members, 3);
-		AG_CHECK_EQ(r.n_images, 3);
+		AG_CHECK_EQ(r.n_images, 4);
 		AG_CHECK_STR(r.names[2], "WeightedEnsemble_L2");
 		AG_CHECK(strstr(r.features, "x: number, number\n") != NULL);
 		AG_CHECK(strstr(r.features, "same: number, dropped, ") != NULL);

@@ -33,7 +33,7 @@ typedef struct Result
 	int n_inputs[MAX_MEMBERS];
 	int inputs[MAX_MEMBERS][MAX_MEMBERS];
 	double weights[MAX_MEMBERS][MAX_MEMBERS];
-	AgImagePart images[MAX_MEMBERS];
+	AgImagePart images[MAX_MEMBERS + 2];
 	char features[2048];
 	char log[32768];
 	int n_warning_lines;

@@ -546,7 +546,7 @@ regression_and_classes(void)
 		AG_CHECK_STR(first.members, "GBM\nGBM_2\nWeightedEnsemble_L2\n");
 		AG_CHECK_STR(first.devices, "cpu\ncpu\ncpu\n");
 		AG_CHECK_NEAR(first.weight_sum, 1.0, 1e-9);
-		AG_CHECK_EQ(first.n_parts, 3); /* pipeline and two models */
+		AG_CHECK_EQ(first.n_parts, 4); /* pipeline, two models, predictions of validation rows */
 		AG_CHECK_EQ(first.n_warning_lines, 0);
 		AG_CHECK(classes ? first.score > 0.7 : first.score < 0 && first.score > -1);
 		AG_CHECK(strstr(first.log, "Fitting GBM with 'num_gpus': 0, 'num_cpus': 1") != NULL);

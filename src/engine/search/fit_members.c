@@ -151,7 +151,7 @@ child_add(List *list, int i, int c)
 	AG_TRY(device_set(list, child, member, model));
 	member->fit_seconds = child->fit_seconds;
 	member->predict_seconds = model->predict_seconds / model->n_children;
-	if (child->history.n > 0)
+	if (child->history.n > 0 && !list->fit->options->save_space)
 	{
 		member->history_json = ag_fit_history_json(list->fit, &child->history);
 		if (member->history_json == NULL)

@@ -186,6 +186,10 @@ report_images(AgFit *fit, const AgFitMember *members, int n)
 		else if (members[i].image != NULL)
 			AG_GO(fit->sink->image(fit->sink->host, members[i].member.ordinal, members[i].image,
 								   members[i].n_image));
+	out.size = 0;
+	AG_GO(ag_fit_oof_write(fit, &out));
+	if (out.size > 0)
+		AG_GO(fit->sink->image(fit->sink->host, AG_OOF_MEMBER, out.data, out.size));
 done:
 	ag_writer_free(&out);
 	return status;

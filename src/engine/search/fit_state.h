@@ -212,6 +212,8 @@ void ag_fit_train_data(const AgFit *fit, const AgSplit *split, AgTrainData *data
 AgStatus ag_fit_dry_run(AgFit *fit, int64_t need_bytes);
 /* fit_replay.c: what a fit that repeats this one needs to know, as a JSON object. */
 void ag_fit_replay_write(const AgFit *fit, AgWriter *out);
+/* fit_oof.c: the image AG_OOF_MEMBER; nothing where there are no such predictions, or they aren't wanted. */
+AgStatus ag_fit_oof_write(AgFit *fit, AgWriter *out);
 /* fit_failures.c. The message is copied. As a JSON array, one object a model. */
 void ag_fit_failure_add(AgFit *fit, const AgFitModel *model, AgStatus status, const char *message);
 void ag_fit_failures_write(const AgFit *fit, AgWriter *out);

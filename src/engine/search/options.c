@@ -334,13 +334,10 @@ parse_keep_only_best(OptionParser *p, const AgOptionNode *node)
 	return bool_parse(p, node, &p->out->keep_only_best);
 }
 
-/* Nothing else is ever stored. */
 static AgStatus
 parse_save_space(OptionParser *p, const AgOptionNode *node)
 {
-	bool value;
-
-	return bool_parse(p, node, &value);
+	return bool_parse(p, node, &p->out->save_space);
 }
 
 static AgStatus

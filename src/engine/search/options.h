@@ -160,6 +160,7 @@ typedef struct AgFitOptions
 	char *time_column;             /* NULL: none */
 	char *tuning_data;             /* a table or query; NULL: none */
 	AgReplay *replay;              /* NULL: none; else neither time nor memory decides anything */
+	bool save_space;               /* nothing but what prediction needs is stored */
 	bool dry_run;                  /* nothing is fitted, only planned */
 	int64_t label_count_threshold; /* classes of fewer rows are left out; 0: none is */
 	char *positive_class;          /* NULL: the rule */

@@ -96,7 +96,8 @@ static const AgOptionSpec specs[] = {
 	{"keep_only_best", "boolean", "true or false", "false", true,
 	 "Store only the best model and what it combines"},
 	{"save_space", "boolean", "true or false", "false", true,
-	 "Store only what prediction needs: nothing else ever is"},
+	 "Store only what prediction needs: no predictions of validation rows (ag_predict_oof), no "
+	 "learning curves"},
 	{"calibrate", "boolean or text", "true, false or auto", "\"auto\"", false,
 	 "Calibrate probabilities on the validation rows"},
 	{"calibrate_decision_threshold", "boolean or text", "true, false or auto", "\"auto\"", false,
