@@ -388,7 +388,8 @@ unsupported(AgMem *mem)
 	refused(mem, "/problem_type s softclass", AG_ERR_UNSUPPORTED,
 			"problem type \"softclass\" is not supported yet", "");
 	refused(mem, "/problem_type s quantile\n/hyperparameters { 1\n/hyperparameters/KNN { 0",
-			AG_ERR_UNSUPPORTED, "model \"KNN\" can't be fitted: it does not predict quantiles",
+			AG_ERR_UNSUPPORTED,
+			"model \"KNN\" can't be fitted: a few neighbours say little about quantiles",
 			"Add another model family, such as GBM.");
 	refused(mem, "/hyperparameters { 1\n/hyperparameters/EBM { 0", AG_ERR_UNSUPPORTED,
 			"model family \"EBM\" is not supported yet",

@@ -13,7 +13,10 @@
 #include "engine/model/net.h"
 #include "engine/model/xgb.h"
 
-#define NO_QUANTILES "it does not predict quantiles"
+/* Why a family can't predict quantiles. */
+#define FEW_NEIGHBOURS "a few neighbours say little about quantiles"
+#define LEAVES_OF_MEANS "its leaves keep means, not distributions"
+#define NO_SLOPE "its losses are the squared error and log-loss"
 
 static const AgFamily families[AG_FAMILY_LAST] = {
 	[AG_FAMILY_GBM] = {AG_FAMILY_GBM, "GBM", "gradient-boosted trees, grown leaf by leaf",
@@ -21,23 +24,21 @@ static const AgFamily families[AG_FAMILY_LAST] = {
 					   .keeps_monotone = true, .check = ag_gbm_check},
 	[AG_FAMILY_LR] = {AG_FAMILY_LR, "LR", "linear and logistic regression", ag_linear_specs,
 					  &ag_linear_n_specs, sizeof(AgLinearParams), false, false,
-					  .no_quantiles = NO_QUANTILES},
+					  .no_quantiles = NO_SLOPE},
 	[AG_FAMILY_KNN] = {AG_FAMILY_KNN, "KNN", "nearest neighbours", ag_knn_specs, &ag_knn_n_specs,
-					   sizeof(AgKnnParams), false, false, .no_quantiles = NO_QUANTILES},
+					   sizeof(AgKnnParams), false, false, .no_quantiles = FEW_NEIGHBOURS},
 	[AG_FAMILY_RF] = {AG_FAMILY_RF, "RF", "random forest", ag_rf_specs, &ag_rf_n_specs,
-					  sizeof(AgForestParams), false, false, .no_quantiles = NO_QUANTILES},
+					  sizeof(AgForestParams), false, false, .no_quantiles = LEAVES_OF_MEANS},
 	[AG_FAMILY_XT] = {AG_FAMILY_XT, "XT", "extremely randomised trees", ag_xt_specs, &ag_xt_n_specs,
-					  sizeof(AgForestParams), false, false, .no_quantiles = NO_QUANTILES},
+					  sizeof(AgForestParams), false, false, .no_quantiles = LEAVES_OF_MEANS},
 	[AG_FAMILY_NN_TORCH] = {AG_FAMILY_NN_TORCH, "NN_TORCH", "neural net with embeddings",
-							ag_nn_specs, &ag_nn_n_specs, sizeof(AgNetParams), false, false,
-							.no_quantiles = NO_QUANTILES},
+							ag_nn_specs, &ag_nn_n_specs, sizeof(AgNetParams), false, false},
 	[AG_FAMILY_FASTAI] = {AG_FAMILY_FASTAI, "FASTAI",
 						  "neural net with batch normalisation, on a one-cycle schedule",
-						  ag_fastai_specs, &ag_fastai_n_specs, sizeof(AgNetParams), false, false,
-						  .no_quantiles = NO_QUANTILES},
+						  ag_fastai_specs, &ag_fastai_n_specs, sizeof(AgNetParams), false, false},
 	[AG_FAMILY_REALMLP] = {AG_FAMILY_REALMLP, "REALMLP", "neural net with waves of the numbers",
-						   ag_realmlp_specs, &ag_realmlp_n_specs, sizeof(AgNetParams), false, false,
-						   .no_quantiles = NO_QUANTILES},
+						   ag_realmlp_specs, &ag_realmlp_n_specs, sizeof(AgNetParams), false,
+						   false},
 	[AG_FAMILY_XGB] = {AG_FAMILY_XGB, "XGB", "gradient-boosted trees, grown level by level",
 					   ag_xgb_specs, &ag_xgb_n_specs, sizeof(AgBoostParams), true, true,
 					   .keeps_monotone = true, .check = ag_xgb_check},

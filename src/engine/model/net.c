@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/base/maths.h"
+#include "engine/model/ascending.h"
 #include "engine/model/net_maths.h"
 #include "engine/model/net_private.h"
 
@@ -112,16 +113,26 @@ take_logits(const float *sums, uint32_t n, double *out)
 	}
 }
 
+/* A number in units of the spread, in the label's. */
+static double
+label_of(const AgNet *net, double z)
+{
+	double y = net->half_spread * z;
+
+	y = (net->centre + y) + y; /* the whole spread may be too large for a double */
+	return y > net->high ? net->high : y < net->low ? net->low : y;
+}
+
 static void
 apply_link(const AgNet *net, double *out)
 {
-	double greatest = out[0], total = 0.0, y;
+	double greatest = out[0], total = 0.0;
 
 	if (net->link != AG_NET_SOFTMAX)
 	{
-		y = net->half_spread * (net->link == AG_NET_RANGE ? ag_sigmoid(out[0]) : out[0]);
-		y = (net->centre + y) + y; /* the whole spread may be too large for a double */
-		out[0] = y > net->high ? net->high : y < net->low ? net->low : y;
+		for (uint32_t k = 0; k < net->n_outputs; k++)
+			out[k] = label_of(net, net->link == AG_NET_RANGE ? ag_sigmoid(out[k]) : out[k]);
+		ag_ascending(out, (int) net->n_outputs, out);
 		return;
 	}
 	for (uint32_t k = 1; k < net->n_outputs; k++)

@@ -74,7 +74,8 @@ typedef enum AgNetLink
 {
 	AG_NET_IDENTITY = 0, /* centre + 2 half_spread z */
 	AG_NET_RANGE = 1,    /* centre + 2 half_spread sigmoid(z) */
-	AG_NET_SOFTMAX = 2
+	AG_NET_SOFTMAX = 2,
+	AG_NET_QUANTILES = 3 /* as the first, each output; in ascending order */
 } AgNetLink;
 
 /* At `first` in values lie weights [n_in, rounded up to 16][stride], bias [stride] and, normalised, scale and shift. */

@@ -198,6 +198,25 @@ loss_number(const AgNetTrainer *t, float z, float target, float factor, float *d
 	return fabs((double) d);
 }
 
+/* The mean of the levels' pinball losses. */
+static double
+loss_quantiles(const AgNetTrainer *t, const float *z, uint32_t n, float target, float factor,
+			   float *delta)
+{
+	double sum = 0.0;
+
+	factor /= (float) n;
+	for (uint32_t k = 0; k < n; k++)
+	{
+		float level = (float) t->data->quantiles[k], d = z[k] - target;
+		float slope = d > 0.0f ? 1.0f - level : d < 0.0f ? -level : 0.0f;
+
+		delta[k] = slope * factor;
+		sum += (double) (slope * d);
+	}
+	return sum / n;
+}
+
 static void
 loss_rows(AgNetTrainer *t, int begin, int end)
 {
@@ -214,6 +233,8 @@ loss_rows(AgNetTrainer *t, int begin, int end)
 
 		if (t->net->link == AG_NET_SOFTMAX)
 			t->losses[i] = loss_classes(t, z, n, t->data->class_of[row], factor, delta);
+		else if (t->net->link == AG_NET_QUANTILES)
+			t->losses[i] = loss_quantiles(t, z, n, t->target[at], factor, delta);
 		else
 			t->losses[i] = loss_number(t, z[0], t->target[at], factor, delta);
 		t->losses[i] *= weight;

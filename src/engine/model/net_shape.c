@@ -148,7 +148,7 @@ shape_layers(const AgContext *ctx, const AgTrainData *data, const AgNetParams *p
 		static const AgActivation kinds[] = {AG_ACT_RELU, AG_ACT_ELU, AG_ACT_TANH, AG_ACT_SELU,
 											 AG_ACT_MISH};
 		AgActivation kind = params->activation != AG_NET_ACT_AUTO    ? kinds[params->activation]
-							: data->problem == AG_PROBLEM_REGRESSION ? AG_ACT_MISH
+							: !ag_problem_has_classes(data->problem) ? AG_ACT_MISH
 																	 : AG_ACT_SELU;
 
 		layers[l].n_in = l == 0 ? net->n_inputs : widths[l - 1];
@@ -172,7 +172,8 @@ ag_net_shape(const AgContext *ctx, const AgDense *dense, const AgTrainData *data
 	AG_TRY(ag_net_create(ctx, dense, net));
 	(*net)->bends = params->family == AG_NET_REALMLP;
 	(*net)->n_outputs = (uint32_t) ag_train_outputs(data);
-	(*net)->link = data->problem != AG_PROBLEM_REGRESSION ? AG_NET_SOFTMAX
+	(*net)->link = ag_problem_has_classes(data->problem)  ? AG_NET_SOFTMAX
+				   : data->problem == AG_PROBLEM_QUANTILE ? AG_NET_QUANTILES
 				   : params->family == AG_NET_NN_TORCH    ? AG_NET_RANGE
 														  : AG_NET_IDENTITY;
 	AG_GO(shape_inputs(ctx, params, *net));
@@ -256,8 +257,9 @@ check_inputs(const AgContext *ctx, const AgNet *net)
 AgStatus
 ag_net_check(const AgContext *ctx, const AgNet *net)
 {
-	if (net->link > AG_NET_SOFTMAX || net->n_outputs == 0 || net->n_outputs > MAX_OUTPUTS ||
-		(net->n_outputs > 1) != (net->link == AG_NET_SOFTMAX))
+	if (net->link > AG_NET_QUANTILES || net->n_outputs == 0 || net->n_outputs > MAX_OUTPUTS ||
+		(net->n_outputs > 1 && net->link < AG_NET_SOFTMAX) ||
+		(net->n_outputs == 1 && net->link == AG_NET_SOFTMAX))
 		return corrupt(ctx, "its outputs are of an unknown kind");
 	if (net->n_layers == 0 || net->n_layers > AG_NET_MAX_LAYERS + 1 || net->bends > 1 ||
 		net->zero != 0)

@@ -275,8 +275,6 @@ ag_net_trainer_init(const AgContext *ctx, const AgDense *dense, const AgDenseMat
 	t->data = data;
 	t->params = *params;
 	t->product1 = t->product2 = t->loss_unit = 1.0;
-	if (data->problem == AG_PROBLEM_QUANTILE)
-		return ag_error_set(ctx->error, AG_ERR_UNSUPPORTED, "neural nets do not predict quantiles");
 	if (data->n_train < 1)
 		return ag_error_set(ctx->error, AG_ERR_DATA, "there are no training rows");
 	AG_TRY(ag_net_shape(ctx, dense, data, params, &t->net));
@@ -288,11 +286,11 @@ ag_net_trainer_init(const AgContext *ctx, const AgDense *dense, const AgDenseMat
 					   ? (float) params->label_smoothing
 					   : 0.0f;
 	if (is_realmlp && params->learning_rate <= 0.0)
-		t->params.learning_rate = data->problem == AG_PROBLEM_REGRESSION ? 0.07 : 0.04;
+		t->params.learning_rate = ag_problem_has_classes(data->problem) ? 0.04 : 0.07;
 	t->rates = is_realmlp ? (AgNetRates){0.1f, 6.0f, 0.1f, 1.0f, true}
 						  : (AgNetRates){1.0f, 1.0f, 1.0f, 1.0f, false};
 	AG_TRY(take_weights(t));
-	if (data->problem == AG_PROBLEM_REGRESSION)
+	if (!ag_problem_has_classes(data->problem))
 		AG_TRY(take_target(t));
 	AG_TRY(take_shares(t));
 	AG_TRY(take_weights_and_rows(t));
