@@ -76,6 +76,7 @@ deal(Dealt *d, AgMem *mem, int n, int n_classes, int32_t *class_of, int folds, i
 {
 	deal_prepare(d, mem, n, n_classes, class_of, folds, sets, seed);
 	AG_REQUIRE(ag_fit_split(&d->fit) == AG_OK);
+	split_room(&d->fit);
 }
 
 static void
@@ -86,6 +87,7 @@ deal_groups(Dealt *d, AgMem *mem, int n, uint32_t *group_of, uint32_t n_groups, 
 	d->fit.group_of = group_of;
 	d->fit.n_groups = n_groups;
 	AG_REQUIRE(ag_fit_split(&d->fit) == AG_OK);
+	split_room(&d->fit);
 }
 
 static void
@@ -135,7 +137,7 @@ folds_even(AgMem *mem)
 					AG_CHECK(count[c] < d.classes[c].n_rows); /* some are left to train on */
 				}
 				AG_CHECK_EQ(count[3], 0);
-				ag_fit_split_fold(&d.fit, set, f);
+				ag_fit_split_fold(&d.fit, set, f, &d.fit.validation.split);
 				AG_CHECK_EQ(v->split.n_valid, total);
 				AG_CHECK_EQ(v->split.n_train + v->split.n_valid, n);
 				AG_CHECK_EQ(v->split.number, 1 + set * folds + f);
@@ -227,6 +229,7 @@ folds_by_time(AgMem *mem)
 		d.fit.pipeline = &pipeline;
 		d.fit.ctx.deadline_ns = ag_clock_ns() + (int64_t) (cases[i].seconds * 1e9);
 		AG_REQUIRE(ag_fit_split(&d.fit) == AG_OK);
+		split_room(&d.fit);
 		AG_CHECK_EQ(d.fit.validation.n_folds, cases[i].folds);
 		AG_CHECK((strstr(d.log, "ime") != NULL) == (cases[i].folds < 8));
 		deal_free(&d);
@@ -345,7 +348,7 @@ children_know_no_more(Again *a, const Result *r, int model, const char *bag)
 		AgLabel spoilt = *a->label;
 		double *target = malloc((size_t) spoilt.n_rows * sizeof *target);
 
-		ag_fit_split_fold(&a->fit, 0, f);
+		ag_fit_split_fold(&a->fit, 0, f, &a->fit.validation.split);
 		memcpy(target, spoilt.target, (size_t) spoilt.n_rows * sizeof *target);
 		for (int64_t i = 0; i < split->n_valid; i++)
 			target[split->valid_rows[i]] = 1e6 - (double) i;
@@ -403,7 +406,7 @@ out_of_fold(AgMem *mem)
 		AG_CHECK(strstr(r.plan, "\"num_bag_folds\": 3") != NULL);
 		AG_CHECK(strstr(r.plan, "\"children\": 3") != NULL);
 		AG_CHECK(strstr(r.log, "Fitting GBM_BAG_L1 with 'num_gpus': 0, 'num_cpus': 2\nFolding "
-							   "resources per job {'num_gpus': 0, 'num_cpus': 2}\n") != NULL);
+							   "resources per job {'num_gpus': 0, 'num_cpus': 1}\n") != NULL);
 		again(&a, &s);
 		scores_are_out_of_fold(&a, &r, "GBM_BAG_L1");
 		scores_are_out_of_fold(&a, &r, "LR_BAG_L1");

@@ -6,6 +6,19 @@
 
 #include "unit/fit_cases.h"
 
+/* Room for the split of any fold. */
+static inline void
+split_room(AgFit *fit)
+{
+	AgSplit *split = &fit->validation.split;
+
+	if (fit->validation.n_folds == 0)
+		return;
+	split->train_rows = ag_mem_alloc(fit->ctx.mem, (size_t) fit->n_rows, sizeof(uint32_t));
+	split->valid_rows = ag_mem_alloc(fit->ctx.mem, (size_t) fit->n_rows, sizeof(uint32_t));
+	AG_REQUIRE(split->train_rows != NULL && split->valid_rows != NULL);
+}
+
 /* The rows as the fit has them, and their folds. */
 typedef struct Again
 {
@@ -39,6 +52,7 @@ again(Again *a, const Setting *s)
 	a->fit.label = a->label;
 	a->fit.n_rows = a->table->n_rows;
 	AG_REQUIRE(ag_fit_split(&a->fit) == AG_OK);
+	split_room(&a->fit);
 }
 
 static inline void

@@ -130,7 +130,8 @@ typedef struct Setting
 {
 	AgMem *mem;
 	int n_rows;
-	int n_classes; /* 0: a number */
+	int n_classes;  /* 0: a number */
+	int label_seed; /* 0: the label is the columns' doing; else drawn by this */
 	const AgOptionEntry *entries;
 	int n_entries;
 	int n_threads;
@@ -174,7 +175,7 @@ table_make(const AgContext *ctx, const Setting *s, AgTable **table)
 		x[r] = noise(1, r);
 		flag[r] = noise(2, r) > 0.5;
 		same[r] = 7;
-		y[r] = truth(r);
+		y[r] = s->label_seed == 0 ? truth(r) : 4.0 * noise(s->label_seed, r);
 		if (s->n_classes > 0)
 			y[r] = (double) (int) (y[r] / 4.0 * s->n_classes);
 	}

@@ -651,7 +651,11 @@ finish(AgBooster *booster, AgBoostResult *result)
 		result->best_round = booster->stop.best_round;
 		result->best_value = booster->stop.best_value;
 	}
-	ag_trees_builder_cut(&booster->trees, (size_t) result->best_round * (size_t) n_outputs);
+	ag_trees_builder_cut(&booster->trees,
+						 (size_t) (booster->data->keeps_rounds && booster->valid.n_rows > 0
+									   ? result->rounds_run
+									   : result->best_round) *
+							 (size_t) n_outputs);
 	AG_TRY(ag_trees_builder_finish(ctx, &booster->trees, n_features, n_outputs, booster->shape.link,
 								   booster->loss.base, &result->trees));
 	result->valid_proba = booster->valid.best;

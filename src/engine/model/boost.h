@@ -121,6 +121,8 @@ typedef struct AgTrainData
 	const uint32_t *valid_rows; /* may be none: then no early stopping */
 	int64_t n_valid;
 	AgMetric stop_metric; /* what early stopping watches */
+	/* the round is chosen later: boosters keep all their trees, nets what they said of the validation rows after each round */
+	bool keeps_rounds;
 	const struct AgTargetStats
 		*stats; /* what the columns of bins are, where they aren't the table's features */
 } AgTrainData;
@@ -134,8 +136,8 @@ ag_train_outputs(const AgTrainData *data)
 
 typedef struct AgBoostResult
 {
-	AgTrees *trees; /* cut at the best round */
-	int best_round; /* rounds kept */
+	AgTrees *trees; /* cut at the best round, unless the data keeps_rounds */
+	int best_round;
 	int rounds_run;
 	double best_value; /* stop metric at the best round, plain; NaN without validation rows */
 	double *

@@ -20,6 +20,7 @@
 #include "engine/model/boost.h"
 #include "engine/model/net_ops.h"
 #include "engine/model/param.h"
+#include "engine/model/stages.h"
 
 #define AG_NET_MAX_WIDTH 4096 /* of a hidden layer */
 #define AG_NET_MAX_LAYERS 16  /* hidden ones */
@@ -131,6 +132,7 @@ typedef struct AgNetResult
 {
 	AgNet *model;        /* refers to the transform that it was trained with */
 	double *valid_proba; /* [n_valid][max(1, n_classes)]; owned, ag_mem_free */
+	AgStages stages;     /* of the validation rows, by epoch, where the data keeps_rounds; owned */
 	int best_epoch;      /* epochs behind the kept weights, rounded up */
 	int epochs_run;
 	double best_value; /* stop metric of the kept weights, plain; NaN without validation rows */

@@ -212,6 +212,8 @@ validate(Epochs *e, int epoch, bool *diverged)
 		AG_TRY(ag_check_cancel(e->ctx));
 		AG_TRY(measure(e, metric, &value));
 		ag_history_add(&e->result->history, epoch, value);
+		if (data->keeps_rounds)
+			ag_stages_add(&e->result->stages, epoch, e->proba);
 	}
 	score = ag_metric_score(metric, value);
 	if (data->n_classes > 0 && e->has_kept && score == e->kept_score)
@@ -345,6 +347,8 @@ set_up(Epochs *e)
 	AG_TRY(ag_get(e->ctx, e->trainer.net->n_values, sizeof *e->kept, &e->kept));
 	AG_TRY(ag_get(e->ctx, n, n_out * sizeof *e->proba, &e->proba));
 	AG_TRY(ag_get(e->ctx, n, n_out * sizeof *e->proba, &e->kept_proba));
+	if (data->keeps_rounds)
+		AG_TRY(ag_stages_begin(e->ctx, data->n_valid * (int64_t) n_out, &e->result->stages));
 	e->scratch_floats = ag_net_block_floats(e->trainer.net);
 	return ag_get(e->ctx, (size_t) ag_pool_size(e->ctx->pool), e->scratch_floats * sizeof(float),
 				  &e->scratch);
@@ -400,6 +404,7 @@ ag_net_result_free(const AgContext *ctx, AgNetResult *result)
 {
 	ag_net_free(result->model);
 	ag_mem_free(ctx->mem, result->valid_proba);
+	ag_stages_free(ctx, &result->stages);
 	result->model = NULL;
 	result->valid_proba = NULL;
 }

@@ -26,6 +26,25 @@ ag_trees_create(const AgContext *ctx, AgTrees **trees)
 }
 
 void
+ag_trees_cut(AgTrees *trees, uint32_t n_trees)
+{
+	if (n_trees >= trees->n_trees)
+		return;
+	trees->n_nodes = trees->trees[n_trees].first_node;
+	trees->n_leaves = trees->trees[n_trees].first_leaf;
+	trees->n_trees = n_trees;
+	trees->n_set_words = 0;
+	for (uint64_t i = 0; i < trees->n_nodes; i++)
+	{
+		uint64_t end = (uint64_t) trees->nodes[i].set + trees->nodes[i].n_set;
+
+		trees->n_set_words = end > trees->n_set_words ? end : trees->n_set_words;
+	}
+	trees->plan = NULL; /* both lie in the arena */
+	trees->rows = NULL;
+}
+
+void
 ag_trees_free(AgTrees *trees)
 {
 	AgArena arena;

@@ -119,6 +119,9 @@ typedef struct AgTrees
 AgStatus ag_trees_create(const AgContext *ctx, AgTrees **trees);
 void ag_trees_free(AgTrees *trees); /* NULL allowed */
 
+/* Forgets all trees behind the first n_trees (at least 1), and how they were laid out. */
+void ag_trees_cut(AgTrees *trees, uint32_t n_trees);
+
 /*
  * What prediction relies on: features < n_features + n_combos, combinations whole and their keys ascending, children behind their parent and every node and leaf reached
  * exactly once, trees one behind the other, depths true, sets in bounds, leaves and base finite and too small to

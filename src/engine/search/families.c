@@ -57,6 +57,7 @@ ag_trained_free(const AgContext *ctx, AgTrained *trained)
 {
 	ag_mem_free(ctx->mem, trained->image);
 	ag_mem_free(ctx->mem, trained->valid_proba);
+	ag_stages_free(ctx, &trained->stages);
 	trained->image = NULL;
 	trained->valid_proba = NULL;
 }
@@ -134,21 +135,27 @@ rows_bin(Work *work, int max_bin, int min_data_in_bin)
 	return AG_OK;
 }
 
-static void
-source_read(const void *arg, uint32_t feature, const uint32_t *rows, int64_t n_rows, double *values)
+void
+ag_fit_rows_read(const AgFitRows *rows, uint32_t feature, const uint32_t *ids, int64_t n,
+				 double *values)
 {
-	const AgFitRows *from = arg;
-	int n = from->pipeline->n_features;
+	int n_features = rows->pipeline->n_features;
+	const double *column;
 
-	if ((int) feature >= n)
+	if ((int) feature < n_features)
 	{
-		const double *column = from->extra + (int64_t) ((int) feature - n) * from->table->n_rows;
-
-		for (int64_t i = 0; i < n_rows; i++)
-			values[i] = column[rows[i]];
+		ag_pipeline_feature(rows->pipeline, rows->table, (int) feature, ids, n, values);
 		return;
 	}
-	ag_pipeline_feature(from->pipeline, from->table, (int) feature, rows, n_rows, values);
+	column = rows->extra + (int64_t) ((int) feature - n_features) * rows->table->n_rows;
+	for (int64_t i = 0; i < n; i++)
+		values[i] = column[ids[i]];
+}
+
+static void
+source_read(const void *arg, uint32_t feature, const uint32_t *rows, int64_t n, double *values)
+{
+	ag_fit_rows_read(arg, feature, rows, n, values);
 }
 
 static AgStatus
@@ -257,6 +264,7 @@ boost_store(Work *work, const AgBoostParams *params, AgBoostResult *result)
 																	   : "rounds";
 	trained->valid_proba = result->valid_proba;
 	result->valid_proba = NULL;
+	trained->keeps_rounds = work->data->keeps_rounds;
 	return work_store(work, AG_IMAGE_TREES, result->trees);
 }
 
@@ -514,6 +522,8 @@ net_train(Work *work)
 													 : "epochs";
 	trained->valid_proba = result.valid_proba;
 	result.valid_proba = NULL;
+	trained->stages = result.stages;
+	result.stages.values = NULL;
 	AG_GO(work_store(work, AG_IMAGE_NET, result.model));
 done:
 	ag_net_result_free(work->ctx, &result);
@@ -738,6 +748,21 @@ ag_family_train(const AgContext *ctx, AgFitRows *rows, const AgTraining *trainin
 		ag_trained_free(ctx, trained);
 	trained->fit_seconds = (double) (ag_clock_ns() - began) * 1e-9;
 	return status;
+}
+
+AgStatus
+ag_family_prepare(const AgContext *ctx, AgFitRows *rows, const AgModelConfig *config)
+{
+	Work work = {.ctx = ctx, .rows = rows, .config = config};
+	int max_bin, min_data_in_bin;
+
+	if (config->family->id == AG_FAMILY_CAT)
+		return rows_bin(&work, ((const AgBoostParams *) config->params)->max_bin + 1,
+						MIN_DATA_IN_BIN);
+	if (works[config->family->id].bins == NULL)
+		return AG_OK;
+	works[config->family->id].bins(config->params, &max_bin, &min_data_in_bin);
+	return rows_bin(&work, max_bin, min_data_in_bin);
 }
 
 bool

@@ -9,6 +9,7 @@
 #include "engine/model/dense.h"
 #include "engine/model/gbm.h"
 #include "engine/model/history.h"
+#include "engine/model/stages.h"
 #include "engine/search/resources.h"
 
 /*
@@ -38,6 +39,9 @@ typedef struct AgFitRows
 
 /* Length of the vectors that models on these rows learn from. */
 int ag_fit_rows_features(const AgFitRows *rows);
+/* values[i] = the feature of ids[i] (n of them), as a stored model of these rows gets it. Any number of threads. */
+void ag_fit_rows_read(const AgFitRows *rows, uint32_t feature, const uint32_t *ids, int64_t n,
+					  double *values);
 
 void ag_fit_rows_free(AgFitRows *rows);
 
@@ -55,6 +59,8 @@ typedef struct AgTrained
 	char cpu_because[300];  /* why not, where the context had a gpu */
 	double fit_seconds;
 	AgHistory history; /* no points: none was made */
+	bool keeps_rounds; /* the image has all rounds that were run; ag_family_settle chooses */
+	AgStages stages;   /* likewise of a net: what it said of the validation rows */
 } AgTrained;
 
 void ag_trained_free(const AgContext *ctx, AgTrained *trained);
@@ -75,6 +81,20 @@ typedef struct AgTraining
  */
 AgStatus ag_family_train(const AgContext *ctx, AgFitRows *rows, const AgTraining *training,
 						 AgTrainData *data, AgTrained *trained);
+
+/* Makes what trainings of that configuration share, so that several may run at the same time on copies of rows. */
+AgStatus ag_family_prepare(const AgContext *ctx, AgFitRows *rows, const AgModelConfig *config);
+
+/*
+ * Of a model that was trained with keeps_rounds: chooses the round that its predictions of the validation rows are of. A booster is
+ * cut there; a net's weights stay those of its best epoch. Others are left as they are.
+ */
+AgStatus ag_family_settle(const AgContext *ctx, const AgFitRows *rows, const uint32_t *valid_rows,
+						  int64_t n_valid, int round, AgTrained *trained);
+
+/* What the stored model says of rows of the table, out[n][outputs]. */
+AgStatus ag_family_predict(const AgContext *ctx, const AgFitRows *rows, const AgTrained *trained,
+						   const uint32_t *ids, int64_t n, double *out);
 
 /* Do its models count rows by their weights? */
 bool ag_family_uses_weights(AgFamilyId family);

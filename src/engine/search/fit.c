@@ -257,6 +257,8 @@ ag_fit_run(const AgContext *ctx, const AgFitJob *job, AgTable *table, const AgFi
 		status = ag_fit_dry_run(&fit, need_bytes);
 		goto done;
 	}
+	if (ag_fit_wants_trial(&fit))
+		AG_GO(ag_fit_trial(&fit));
 	deadline = fit.ctx.deadline_ns;
 	fit.ctx.deadline_ns = ag_fit_models_deadline(&fit);
 	AG_GO(ag_fit_models(&fit));

@@ -8,7 +8,6 @@
 #include "engine/search/fit_state.h"
 
 /* Trainings of one model that run at the same time, at most. */
-#define FOLDS_AT_A_TIME 1
 
 /* --- for the host */
 
@@ -39,9 +38,10 @@ ag_fit_need_gpu(AgFitJob *job, int64_t n_rows, int n_cpus)
 {
 	int n_folds = ag_folds_asked(job->options, n_rows);
 	int n_jobs = n_folds > 0 ? n_folds * job->options->num_bag_sets : 1;
+	int most = ag_folds_at_a_time(job->options, n_rows);
 
-	ag_gpu_need(job->options, &job->gpu, job->gpu_limit, n_jobs,
-				n_cpus < FOLDS_AT_A_TIME ? n_cpus : FOLDS_AT_A_TIME, &job->gpu_need);
+	ag_gpu_need(job->options, &job->gpu, job->gpu_limit, n_jobs, n_cpus < most ? n_cpus : most,
+				&job->gpu_need);
 }
 
 /* --- once a fit */
@@ -243,11 +243,12 @@ ag_fit_plan_model(AgFit *fit, AgFitModel *model)
 	const AgFitJob *job = fit->job;
 	const AgValidation *v = &fit->validation;
 	AgModelPlan *plan = &model->plan;
-	int n_jobs = model->is_bag ? v->n_folds * v->n_sets : 1;
+	int n_jobs = model->is_bag ? v->n_folds : 1;
 
 	ag_model_plan(fit->options, model->config, (int) (model->config - fit->options->models),
 				  job->n_gpus > 0 ? &job->gpu : NULL, job->gpus, job->n_gpus,
-				  ag_pool_size(fit->ctx.pool), n_jobs, FOLDS_AT_A_TIME, plan);
+				  ag_pool_size(fit->ctx.pool), n_jobs,
+				  ag_folds_at_a_time(fit->options, fit->n_rows), plan);
 	model->gpus = ag_arena_alloc(&fit->arena, (size_t) plan->n_parallel, sizeof *model->gpus);
 	if (model->gpus == NULL)
 		return ag_mem_error(fit->arena.mem, (size_t) plan->n_parallel, fit->ctx.error);

@@ -44,7 +44,13 @@ data_make(Dry *dry)
 		bins->features[f].n_levels = pipeline->features[f].n_levels;
 	}
 	if (fit->validation.n_folds > 0)
-		ag_fit_split_fold(fit, 0, 0);
+	{
+		AgSplit *split = &fit->validation.split; /* given back with the validation */
+
+		AG_TRY(ag_get(&fit->ctx, (size_t) fit->n_rows, sizeof(uint32_t), &split->train_rows));
+		AG_TRY(ag_get(&fit->ctx, (size_t) fit->n_rows, sizeof(uint32_t), &split->valid_rows));
+		ag_fit_split_fold(fit, 0, 0, split);
+	}
 	ag_fit_train_data(fit, &fit->validation.split, &dry->data);
 	dry->data.bins = bins;
 	return AG_OK;

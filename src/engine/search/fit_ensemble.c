@@ -49,6 +49,7 @@ ag_fit_ensemble(AgFit *fit)
 	int64_t began = ag_clock_ns();
 	AgContext ctx = fit->ctx;
 	AgTruth truth;
+	double chosen_on; /* flatters: see fit_crossfit.c */
 
 	if (!fit->options->fit_weighted_ensemble || fit->n_models < 2 || v->n_scored == 0 ||
 		fit->models[fit->n_models - 1].level < fit->level)
@@ -61,7 +62,8 @@ ag_fit_ensemble(AgFit *fit)
 			fit->ctx.deadline_ns + (fit->host->deadline_ns - fit->ctx.deadline_ns) / 3;
 	truth = ag_fit_truth(fit, v->target, v->class_of, v->weight);
 	AG_TRY(ag_ensemble_select(&ctx, fit->metric, &truth, v->n_scored, fit->n_models, predictions,
-							  AG_ENSEMBLE_STEPS, ensemble->weights, &ensemble->value));
+							  AG_ENSEMBLE_STEPS, ensemble->weights, &chosen_on));
+	AG_TRY(ag_fit_crossfit(fit, &ctx, &ensemble->value, &ensemble->single_value));
 	ensemble->is_cut = ag_out_of_time(&ctx);
 	ensemble->fit_order = ++fit->n_fitted;
 	ensemble->seconds = ag_fit_seconds(began);
@@ -79,11 +81,24 @@ ag_fit_find_ensemble(const AgFit *fit, const char *name)
 	return NULL;
 }
 
-/* An ensemble that is one model, or no better than one, only predicts slower. */
+static int
+count_members(const AgFitEnsemble *ensemble)
+{
+	int n = 0;
+
+	for (int i = 0; i < ensemble->n_models; i++)
+		n += ensemble->weights[i] > 0.0;
+	return n;
+}
+
+/*
+ * An ensemble that is one model, or no better than picking one, only predicts slower. Which is judged on rows that neither was
+ * chosen on; what is told of the model picked is its own score.
+ */
 const char *
 ag_fit_best_model(const AgFit *fit, double *value)
 {
-	const char *name;
+	const AgFitEnsemble *best_ensemble = NULL;
 	int best = 0;
 
 	for (int i = 1; i < fit->n_models; i++)
@@ -91,16 +106,22 @@ ag_fit_best_model(const AgFit *fit, double *value)
 				ag_metric_score(fit->metric, fit->models[best].value) ||
 			(isnan(fit->models[best].value) && !isnan(fit->models[i].value)))
 			best = i;
-	*value = fit->models[best].value;
-	name = fit->models[best].name;
 	for (int e = 0; e < fit->n_ensembles; e++)
-		if (ag_metric_score(fit->metric, fit->ensembles[e].value) >
-			ag_metric_score(fit->metric, *value))
-		{
-			*value = fit->ensembles[e].value;
-			name = fit->ensembles[e].name;
-		}
-	return name;
+	{
+		const AgFitEnsemble *ensemble = &fit->ensembles[e];
+		/* the last one's has picked among all models */
+		double single = fit->ensembles[fit->n_ensembles - 1].single_value;
+
+		if (count_members(ensemble) < 2 || isnan(ensemble->value))
+			continue;
+		if (best_ensemble != NULL)
+			single = best_ensemble->value;
+		if (isnan(single) ||
+			ag_metric_score(fit->metric, ensemble->value) > ag_metric_score(fit->metric, single))
+			best_ensemble = ensemble;
+	}
+	*value = best_ensemble != NULL ? best_ensemble->value : fit->models[best].value;
+	return best_ensemble != NULL ? best_ensemble->name : fit->models[best].name;
 }
 
 const char *

@@ -105,9 +105,8 @@ shuffle(uint64_t key, uint32_t *order, int64_t n)
 
 /* Deals one set. order: scratch, [n_rows]; begin: scratch, [n_groups + 1]. */
 static void
-set_deal(AgFit *fit, int set, int n_groups, uint32_t *order, int64_t *begin)
+set_deal(AgFit *fit, int set, int n_groups, uint32_t *order, int64_t *begin, uint8_t *fold_of)
 {
-	uint8_t *fold_of = fit->validation.fold_of + (int64_t) set * fit->n_rows;
 	uint64_t key = ag_key(ag_key(fit->options->random_state, KEY_FOLDS), (uint64_t) set);
 	int next = 0;
 
@@ -208,35 +207,39 @@ folds_affordable(AgFit *fit, int folds)
 	return folds;
 }
 
+AgStatus
+ag_fit_deal(AgFit *fit, int set, uint8_t *fold_of)
+{
+	int n_groups = fit->label->class_of != NULL ? fit->label->n_classes : 1;
+	uint32_t *order = NULL;
+	int64_t *begin = NULL;
+	AgStatus status;
+
+	if (fit->moment != NULL)
+		return ag_time_deal(fit, fold_of);
+	if (fit->group_of != NULL)
+		return ag_groups_deal(fit, set, fold_of);
+	AG_GO(ag_get(&fit->ctx, (size_t) fit->n_rows, sizeof *order, &order));
+	AG_GO(ag_get(&fit->ctx, (size_t) n_groups + 1, sizeof *begin, &begin));
+	set_deal(fit, set, n_groups, order, begin, fold_of);
+done:
+	ag_mem_free(fit->ctx.mem, order);
+	ag_mem_free(fit->ctx.mem, begin);
+	return status;
+}
+
 static AgStatus
 folds_deal(AgFit *fit, int n_folds)
 {
 	AgValidation *v = &fit->validation;
 	size_t n = (size_t) fit->n_rows;
-	int n_groups = fit->label->class_of != NULL ? fit->label->n_classes : 1;
-	int64_t *begin;
-	AgStatus status = AG_OK;
 
 	v->n_folds = n_folds;
 	v->n_sets = fit->moment != NULL ? 1 : fit->options->num_bag_sets; /* time goes one way only */
 	AG_TRY(ag_get(&fit->ctx, n, (size_t) v->n_sets, &v->fold_of));
-	AG_TRY(ag_get(&fit->ctx, n, sizeof(uint32_t), &v->split.train_rows));
-	AG_TRY(ag_get(&fit->ctx, n, sizeof(uint32_t), &v->split.valid_rows));
 	AG_TRY(ag_get(&fit->ctx, n, sizeof(uint32_t), &v->scored_rows));
-	AG_TRY(ag_get(&fit->ctx, (size_t) n_groups + 1, sizeof *begin, &begin));
 	for (int set = 0; set < v->n_sets; set++)
-	{
-		if (fit->moment != NULL)
-			status = ag_time_deal(fit, v->fold_of);
-		else if (fit->group_of == NULL)
-			set_deal(fit, set, n_groups, v->split.train_rows, begin);
-		else
-			status = ag_groups_deal(fit, set, v->fold_of + (int64_t) set * fit->n_rows);
-		if (status != AG_OK)
-			break;
-	}
-	ag_mem_free(fit->ctx.mem, begin);
-	AG_TRY(status);
+		AG_TRY(ag_fit_deal(fit, set, v->fold_of + (int64_t) set * fit->n_rows));
 	for (int64_t r = 0; r < fit->n_rows; r++)
 		if (v->fold_of[r] != AG_FIT_NO_FOLD)
 			v->scored_rows[v->n_scored++] = (uint32_t) r;
@@ -245,16 +248,17 @@ folds_deal(AgFit *fit, int n_folds)
 }
 
 void
-ag_fit_split_fold(AgFit *fit, int set, int fold)
+ag_fit_split_fold(const AgFit *fit, int set, int fold, AgSplit *split)
 {
-	AgValidation *v = &fit->validation;
-	AgSplit *split = &v->split;
+	const AgValidation *v = &fit->validation;
 	const uint8_t *fold_of = v->fold_of + (int64_t) set * fit->n_rows;
 
 	split->number = 1 + set * v->n_folds + fold;
 	split->n_train = split->n_valid = 0;
 	for (int64_t r = 0; r < fit->n_rows; r++)
-		if (v->is_forward && fold_of[r] != AG_FIT_NO_FOLD && fold_of[r] > fold)
+		if (fold_of[r] == AG_FIT_HELD)
+			continue;
+		else if (v->is_forward && fold_of[r] != AG_FIT_NO_FOLD && fold_of[r] > fold)
 			continue;
 		else if (fold_of[r] == fold)
 			split->valid_rows[split->n_valid++] = (uint32_t) r;

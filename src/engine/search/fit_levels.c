@@ -35,6 +35,8 @@ ag_levels_at_most(const AgFitOptions *options, int64_t n_rows)
 		return 1;
 	if (options->num_stack_levels >= 0)
 		return 1 + options->num_stack_levels;
+	if (options->dynamic_stacking == AG_DYNAMIC_ON)
+		return 2;
 	return options->auto_stack && n_rows >= LEAST_ROWS ? 2 : 1;
 }
 
@@ -56,9 +58,20 @@ ag_fit_plan_levels(AgFit *fit)
 							"monotone constraints do not go with \"num_stack_levels\"");
 	if (asked >= 0)
 		fit->n_levels += asked;
-	else if (!ag_fit_is_monotone(fit) && options->auto_stack && fit->n_rows >= LEAST_ROWS &&
-			 fit->promised_seconds >= LEAST_SECONDS && fit->label->problem != AG_PROBLEM_BINARY)
+	else if (ag_fit_is_monotone(fit))
+		fit->n_levels = 1;
+	else if (options->dynamic_stacking == AG_DYNAMIC_ON)
 		fit->n_levels++;
+	else if (options->auto_stack && fit->n_rows >= LEAST_ROWS &&
+			 fit->promised_seconds >= LEAST_SECONDS &&
+			 (options->dynamic_stacking != AG_DYNAMIC_OFF ||
+			  fit->label->problem != AG_PROBLEM_BINARY))
+		fit->n_levels++;
+	if (fit->n_levels > 1 && options->dynamic_stacking == AG_DYNAMIC_OFF)
+		ag_log(
+			&fit->ctx, AG_LOG_NORMAL,
+			"Scores of models above level 1 can flatter: \"dynamic_stacking\" tries on rows held "
+			"back whether they help");
 	if (fit->n_levels > 1)
 		ag_log(&fit->ctx, AG_LOG_NORMAL,
 			   "Models are stacked: those of level 2%s learn from the predictions of the level "

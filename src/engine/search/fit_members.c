@@ -140,7 +140,9 @@ child_add(List *list, int i, int c)
 	AG_TRY(model_member(list, i, member));
 	if (model->is_bag)
 	{
-		snprintf(name, sizeof name, "%s/S%dF%d", model->name, c / n_folds + 1, c % n_folds + 1);
+		int at = model->child_at[c];
+
+		snprintf(name, sizeof name, "%s/S%dF%d", model->name, at / n_folds + 1, at % n_folds + 1);
 		member->fold = c + 1;
 	}
 	else

@@ -92,11 +92,14 @@ ag_fit_memory(const AgTable *table, const AgFitOptions *options, int n_threads)
 	double holdout =
 		isnan(options->holdout_frac) ? ag_holdout_rule(n > 0 ? n : 1) : options->holdout_frac;
 	int64_t n_scored = n_folds > 0 ? n : (int64_t) (holdout * (double) n);
+	int n_parallel = n_folds > 0 ? ag_folds_at_a_time(options, n) : 1;
 	int n_levels = ag_levels_at_most(options, n);
 	int64_t n_children = n_folds > 0 ? (int64_t) n_folds * options->num_bag_sets : 1;
 	AgTrainData data;
 	AgBins bins;
 
+	n_parallel = n_parallel < n_threads ? n_parallel : n_threads;
+	n_parallel = n_folds > 0 && n_folds < n_parallel ? n_folds : n_parallel;
 	memset(&data, 0, sizeof data);
 	memset(&bins, 0, sizeof bins);
 	bins.n_rows = n;
@@ -126,11 +129,12 @@ ag_fit_memory(const AgTable *table, const AgFitOptions *options, int n_threads)
 		AgFamilyId family = options->models[i].family->id;
 		int64_t one = ag_family_memory(&options->models[i], &data, n_threads);
 
+		one *= n_parallel;
 		of_family[family] = one > of_family[family] ? one : of_family[family];
 		/* one child may get as large as models get; all of them never do */
 		kept += ((n_children + 3) / 4 + (options->refit_full != AG_REFIT_NONE)) *
 					ag_family_kept(&options->models[i], &data) +
-				n_scored * ag_train_outputs(&data) * 8;
+				2 * n_scored * ag_train_outputs(&data) * 8; /* and once more to weigh them */
 	}
 	ag_mem_free(table->mem, bins.features);
 	kept *= n_levels;

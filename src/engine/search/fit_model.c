@@ -1,5 +1,5 @@
 /*
- * fit_model.c - one configuration from its rows to its score: as one model, or as a bag of one a fold.
+ * fit_model.c - one configuration from its rows to its score: as one model, or (fit_bag.c) as a bag of one a fold.
  */
 #include <math.h>
 #include <stdio.h>
@@ -61,52 +61,13 @@ ag_fit_truth(const AgFit *fit, const double *target, const int32_t *class_of, co
 					 .weight = weight};
 }
 
-static AgStatus
-metric_value(AgFit *fit, const AgContext *ctx, int64_t n, const double *target,
+AgStatus
+ag_fit_value(AgFit *fit, const AgContext *ctx, int64_t n, const double *target,
 			 const int32_t *class_of, const double *weight, const double *proba, double *value)
 {
 	AgTruth truth = ag_fit_truth(fit, target, class_of, weight);
 
 	return ag_metric_value(ctx, fit->metric, &truth, n, proba, value);
-}
-
-/* Of a bag with folds missing: scored on the rows that some child predicted, which are moved together. */
-static AgStatus
-score_some(AgFit *fit, const AgContext *ctx, const uint8_t *n_predictions, AgFitModel *model)
-{
-	const AgValidation *v = &fit->validation;
-	size_t n = (size_t) model->n_covered, width = (size_t) ag_fit_width(fit);
-	double *target = NULL, *weight = NULL;
-	int32_t *class_of = NULL;
-	int64_t at = 0;
-	AgStatus status;
-
-	if (v->weight != NULL)
-		AG_GO(ag_get(ctx, n, sizeof *weight, &weight));
-	if (v->class_of != NULL)
-		AG_GO(ag_get(ctx, n, sizeof *class_of, &class_of));
-	else
-		AG_GO(ag_get(ctx, n, sizeof *target, &target));
-	for (int64_t i = 0; i < v->n_scored; i++)
-	{
-		if (n_predictions[i] == 0)
-			continue;
-		if (class_of != NULL)
-			class_of[at] = v->class_of[i];
-		else
-			target[at] = v->target[i];
-		if (weight != NULL)
-			weight[at] = v->weight[i];
-		memmove(model->proba + (size_t) at * width, model->proba + (size_t) i * width,
-				width * sizeof(double));
-		at++;
-	}
-	AG_GO(metric_value(fit, ctx, at, target, class_of, weight, model->proba, &model->value));
-done:
-	ag_mem_free(ctx->mem, target);
-	ag_mem_free(ctx->mem, weight);
-	ag_mem_free(ctx->mem, class_of);
-	return status;
 }
 
 /* A row of the sample, which are the first scored rows, as models of a level see it. */
@@ -205,10 +166,21 @@ seed_of(const AgFit *fit, const AgSplit *split, int level)
 													 : ag_key(seed, (uint64_t) split->number);
 }
 
-/* The job-th training of a model. */
 static AgStatus
-train_on(AgFit *fit, const AgContext *ctx, const AgSplit *split, const AgFitModel *model, int job,
-		 int max_rounds, bool last, AgTrained *trained)
+check_finite(const AgContext *ctx, const AgTrained *trained, int64_t n_values)
+{
+	for (int64_t i = 0; trained->valid_proba != NULL && i < n_values; i++)
+		if (!isfinite(trained->valid_proba[i]))
+			return ag_error_set(ctx->error, AG_ERR_DATA,
+								"its predictions of the validation rows are not finite");
+	return AG_OK;
+}
+
+/* job: which of the trainings that run at the same time. */
+static AgStatus
+train_on(AgFit *fit, const AgContext *ctx, AgFitRows *rows, const AgSplit *split,
+		 const AgFitModel *model, int job, int max_rounds, bool last, bool keeps_rounds,
+		 AgTrained *trained)
 {
 	AgContext own = *ctx;
 	AgTraining training;
@@ -226,63 +198,62 @@ train_on(AgFit *fit, const AgContext *ctx, const AgSplit *split, const AgFitMode
 	ag_fit_train_data(fit, split, &data);
 	AG_TRY(ag_fit_monotone(fit, ctx, model->config, &monotone));
 	data.monotone = monotone;
-	status = ag_family_train(&own, ag_fit_rows(fit, model->level), &training, &data, trained);
+	data.keeps_rounds = keeps_rounds;
+	status = ag_family_train(&own, rows, &training, &data, trained);
 	ag_mem_free(ctx->mem, monotone);
 	ag_fit_keep_gpu(fit, model, job, trained);
 	return status;
 }
 
-/* The rounds after which the next child was cut short when it was first fitted; 0: it wasn't. */
+/* A booster that no validation rows watch stops after a modest number of rounds. */
 static int
-replayed_rounds(const AgFit *fit, const AgFitModel *model)
+rounds_of(const AgSplit *split)
+{
+	return split->n_valid == 0 ? AG_FIT_ROUNDS_UNWATCHED : 0;
+}
+
+/* The rounds after which a child was cut short when it was first fitted; 0: it wasn't. */
+static int
+replayed_rounds(const AgFit *fit, const AgFitModel *model, int child)
 {
 	const AgReplayModel *replayed =
 		fit->options->replay != NULL ? ag_replay_find(fit->options, model->name) : NULL;
 
-	return replayed != NULL && model->n_children < replayed->n_children
-			   ? replayed->rounds[model->n_children]
-			   : 0;
+	return replayed != NULL && child < replayed->n_children ? replayed->rounds[child] : 0;
 }
 
-/* Has the bag as many children as it had when it was first fitted? */
-static bool
-is_replayed(const AgFit *fit, const AgFitModel *model)
+bool
+ag_fit_is_replayed(const AgFit *fit, const AgFitModel *model, int child)
 {
 	const AgReplayModel *replayed =
 		fit->options->replay != NULL ? ag_replay_find(fit->options, model->name) : NULL;
 
-	return replayed != NULL && model->n_children >= replayed->n_children;
+	return replayed != NULL && child >= replayed->n_children;
 }
 
-/* Trains on the split in work. */
-static AgStatus
-child_fit(AgFit *fit, const AgContext *ctx, AgFitModel *model, bool last)
+AgStatus
+ag_fit_train_child(AgFit *fit, const AgContext *ctx, AgFitRows *rows, const AgSplit *split,
+				   const AgFitModel *model, int child, int job, AgTrained *trained)
 {
-	const AgSplit *split = &fit->validation.split;
-	AgTrained *child = &model->children[model->n_children];
 	int64_t n_values = split->n_valid * ag_fit_width(fit);
-	int max_rounds = replayed_rounds(fit, model);
+	int max_rounds = replayed_rounds(fit, model, child);
 
-	/* A booster that no validation rows watch stops after a modest number of rounds. */
-	AG_TRY(train_on(fit, ctx, split, model, model->n_children,
-					max_rounds > 0        ? max_rounds
-					: split->n_valid == 0 ? AG_FIT_ROUNDS_UNWATCHED
-										  : 0,
-					last, child));
-	model->n_children++;
-	for (int64_t i = 0; child->valid_proba != NULL && i < n_values; i++)
-		if (!isfinite(child->valid_proba[i]))
-			return ag_error_set(ctx->error, AG_ERR_DATA,
-								"its predictions of the validation rows are not finite");
-	return AG_OK;
+	AG_TRY(train_on(fit, ctx, rows, split, model, job,
+					max_rounds > 0 ? max_rounds : rounds_of(split), false, model->is_bag, trained));
+	return check_finite(ctx, trained, n_values);
 }
 
 static AgStatus
 single_fit(AgFit *fit, const AgContext *ctx, bool last, AgFitModel *model)
 {
 	const AgValidation *v = &fit->validation;
+	int max_rounds = replayed_rounds(fit, model, 0);
 
-	AG_TRY(child_fit(fit, ctx, model, last));
+	AG_TRY(train_on(fit, ctx, &fit->rows, &v->split, model, 0,
+					max_rounds > 0 ? max_rounds : rounds_of(&v->split), last, false,
+					&model->children[0]));
+	model->n_children = 1;
+	AG_TRY(check_finite(ctx, &model->children[0], v->split.n_valid * ag_fit_width(fit)));
 	if (v->n_scored == 0) /* no score; some families leave an empty list of predictions */
 	{
 		ag_mem_free(ctx->mem, model->children[0].valid_proba);
@@ -294,133 +265,8 @@ single_fit(AgFit *fit, const AgContext *ctx, bool last, AgFitModel *model)
 	if (model->proba == NULL)
 		return AG_OK;
 	model->n_covered = v->n_scored;
-	return metric_value(fit, ctx, v->n_scored, v->target, v->class_of, v->weight, model->proba,
+	return ag_fit_value(fit, ctx, v->n_scored, v->target, v->class_of, v->weight, model->proba,
 						&model->value);
-}
-
-/* --- bags */
-
-/* The child's predictions of its fold, added to those of the children before. */
-static void
-child_add(AgFit *fit, AgFitModel *model, int fold, const uint8_t *fold_of, uint8_t *n_predictions)
-{
-	const AgValidation *v = &fit->validation;
-	AgTrained *child = &model->children[model->n_children - 1];
-	const double *from = child->valid_proba;
-	int width = ag_fit_width(fit);
-
-	for (int64_t i = 0; i < v->n_scored; i++)
-	{
-		if (fold_of[v->scored_rows[i]] != fold)
-			continue;
-		for (int k = 0; k < width; k++)
-			model->proba[i * width + k] += from[k];
-		from += width;
-		model->n_covered += n_predictions[i] == 0;
-		n_predictions[i]++;
-	}
-	ag_mem_free(fit->ctx.mem, child->valid_proba);
-	child->valid_proba = NULL;
-}
-
-/*
- * An equal part of what is left for each fold that is still to be fitted; twice that for the first, which also makes what
- * all share.
- */
-static int64_t
-fold_deadline(int64_t deadline, int fold, int n_folds)
-{
-	int64_t now = ag_clock_ns();
-	int left = n_folds - fold;
-
-	if (deadline == INT64_MAX || left == 1)
-		return deadline;
-	if (fold == 0)
-		return now + (deadline - now) / (left + 1) * 2;
-	return now + (deadline - now) / left;
-}
-
-/* Is it foreseeable, for a family that can't do with less time, that the set won't be done? */
-static bool
-is_hopeless(const AgFit *fit, const AgContext *ctx, const AgFitModel *model, int64_t began,
-			int n_done)
-{
-	int left = fit->validation.n_folds - n_done;
-
-	return ctx->deadline_ns != INT64_MAX && !model->config->family->stops_early &&
-		   fit->n_models > 0 &&
-		   ag_fit_seconds(began) / n_done * left > -ag_fit_seconds(ctx->deadline_ns);
-}
-
-/* One set of folds. AG_ERR_TIME when it wasn't done in time; the children that were are kept. */
-static AgStatus
-set_fit(AgFit *fit, AgContext *ctx, int set, bool last, AgFitModel *model, uint8_t *n_predictions)
-{
-	const AgValidation *v = &fit->validation;
-	const uint8_t *fold_of = v->fold_of + (int64_t) set * fit->n_rows;
-	/* forms that are shared are made by the first child; else the table is read again for each */
-	bool once = ag_family_shares_rows(model->config, model->config);
-	int64_t deadline = ctx->deadline_ns, began = ag_clock_ns();
-	const char *phase = fit->phase;
-	char text[192];
-	AgStatus status = AG_OK;
-
-	for (int fold = 0; fold < v->n_folds && status == AG_OK; fold++)
-	{
-		bool is_final = fold == v->n_folds - 1 && set == v->n_sets - 1;
-
-		AG_TRY(ag_check_cancel(ctx));
-		if (is_replayed(fit, model) || ag_out_of_time(ctx) ||
-			(fold > 0 && is_hopeless(fit, ctx, model, began, fold)))
-			return AG_ERR_TIME;
-		ag_fit_split_fold(fit, set, fold);
-		snprintf(text, sizeof text, "%s, fold %d of %d", phase != NULL ? phase : "fitting",
-				 set * v->n_folds + fold + 1, v->n_sets * v->n_folds);
-		fit->phase = text;
-		ctx->deadline_ns = fold_deadline(deadline, fold, v->n_folds);
-		status = child_fit(fit, ctx, model, last && (once || is_final));
-		ctx->deadline_ns = deadline;
-		fit->phase = phase;
-		if (status == AG_OK)
-			child_add(fit, model, fold, fold_of, n_predictions);
-	}
-	return status;
-}
-
-static AgStatus
-bag_fit(AgFit *fit, AgContext *ctx, bool last, AgFitModel *model)
-{
-	const AgValidation *v = &fit->validation;
-	int width = ag_fit_width(fit);
-	int64_t began = ag_clock_ns();
-	uint8_t *n_predictions = NULL;
-	AgStatus status;
-
-	AG_GO(ag_get_zeroed(ctx, (size_t) v->n_scored, (size_t) width * sizeof(double), &model->proba));
-	AG_GO(ag_get_zeroed(ctx, (size_t) v->n_scored, 1, &n_predictions));
-	for (int set = 0; set < v->n_sets; set++)
-	{
-		/* another set only if the time of this one is left once more */
-		if (set > 0 && ctx->deadline_ns != INT64_MAX &&
-			ag_fit_seconds(began) / set > -ag_fit_seconds(ctx->deadline_ns))
-			break;
-		status = set_fit(fit, ctx, set, last, model, n_predictions);
-		if (status == AG_ERR_TIME && model->n_children > 0)
-			break;
-		if (status != AG_OK)
-			goto done;
-	}
-	for (int64_t i = 0; i < v->n_scored; i++)
-		for (int k = 0; k < width && n_predictions[i] > 1; k++)
-			model->proba[i * width + k] /= n_predictions[i];
-	if (model->n_covered == v->n_scored)
-		status = metric_value(fit, ctx, v->n_scored, v->target, v->class_of, v->weight,
-							  model->proba, &model->value);
-	else
-		status = score_some(fit, ctx, n_predictions, model);
-done:
-	ag_mem_free(ctx->mem, n_predictions);
-	return status;
 }
 
 /* --- a model */
@@ -469,12 +315,13 @@ ag_fit_model(AgFit *fit, AgContext *ctx, bool last, AgFitModel *model)
 	AgStatus status;
 
 	model->children = ag_arena_alloc(&fit->arena, n_children, sizeof *model->children);
-	if (model->children == NULL)
+	model->child_at = ag_arena_alloc(&fit->arena, n_children, sizeof *model->child_at);
+	if (model->children == NULL || model->child_at == NULL)
 		return ag_mem_error(ctx->mem, n_children * sizeof *model->children, ctx->error);
 	AG_GO(ag_fit_plan_model(fit, model));
 	AG_GO(pool_for(fit, model->plan.num_cpus, &pool, ctx));
 	resources_tell(fit, ctx, model);
-	status = model->is_bag ? bag_fit(fit, ctx, last, model) : single_fit(fit, ctx, last, model);
+	status = model->is_bag ? ag_fit_bag(fit, ctx, model) : single_fit(fit, ctx, last, model);
 	if (status != AG_OK)
 		goto done;
 	model->fit_seconds = ag_fit_seconds(began);
@@ -493,7 +340,8 @@ ag_fit_train(AgFit *fit, AgContext *ctx, const AgSplit *split, const AgFitModel 
 	AgStatus status;
 
 	AG_TRY(pool_for(fit, model->plan.num_cpus, &pool, ctx));
-	status = train_on(fit, ctx, split, model, 0, max_rounds, false, trained);
+	status = train_on(fit, ctx, ag_fit_rows(fit, model->level), split, model, 0, max_rounds, false,
+					  false, trained);
 	ag_mem_free(ctx->mem, trained->valid_proba);
 	trained->valid_proba = NULL;
 	ag_pool_free(pool);

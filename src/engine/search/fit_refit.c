@@ -44,9 +44,12 @@ rounds_of(const AgFitModel *model)
 static double
 refit_seconds(const AgFit *fit, const AgFitModel *model, int rounds)
 {
-	double seconds = 0.0, rows = (double) fit->validation.split.n_train;
+	const AgValidation *v = &fit->validation;
+	double seconds = 0.0, rows = (double) v->split.n_train;
 	int64_t run = 0;
 
+	if (v->n_folds > 0)
+		rows = (double) fit->n_rows * (v->n_folds - 1) / v->n_folds;
 	for (int c = 0; c < model->n_children; c++)
 	{
 		seconds += model->children[c].fit_seconds;

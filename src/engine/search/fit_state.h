@@ -13,6 +13,7 @@
 #define AG_FIT_ROUNDS_UNWATCHED 100 /* rounds without validation rows, unless the user says */
 
 #define AG_FIT_NO_FOLD 255 /* a row that is in every fold's training part */
+#define AG_FIT_HELD 254    /* a row that is in none: held back from all of them */
 #define AG_FIT_NAME 80     /* of a model or an ensemble */
 
 /* Which rows one model trains on and which stop it; both ascend. */
@@ -29,7 +30,7 @@ typedef struct AgValidation
 	double fraction;     /* held out, as asked or by the rule; 0: none */
 	int n_folds, n_sets; /* 0: no bagging */
 	uint8_t *fold_of;    /* [n_sets][n_rows], or AG_FIT_NO_FOLD; NULL without bagging */
-	AgSplit split; /* the rows held out; or the one in work, whose lists have room for every row */
+	AgSplit split;       /* the rows held out */
 	/* the rows that scores are of, ascending, and their labels: one of the two */
 	int64_t n_scored;
 	uint32_t *scored_rows; /* the split's valid_rows without bagging */
@@ -49,6 +50,7 @@ typedef struct AgFitModel
 	bool is_bag;
 	int n_children;      /* trained; 1 unless it is a bag */
 	AgTrained *children; /* in the arena; their valid_proba is given back already */
+	int *child_at;       /* of a bag's children: set × folds + fold */
 	double
 		*proba; /* [n_scored][width] validation predictions; NULL without validation rows; owned */
 	int64_t n_covered; /* scored rows that were predicted: fewer than all where time ran out */
@@ -86,7 +88,9 @@ typedef struct AgFitEnsemble
 	int fit_order;
 	int n_models;    /* the first so many of the fit's */
 	double *weights; /* [n_models] in the arena */
-	double value;    /* of the eval metric, plain; NaN: unknown */
+	double
+		value; /* of the eval metric on rows that weights were not chosen on, plain; NaN: unknown */
+	double single_value; /* likewise of the model that is the best on other rows */
 	double seconds;
 	bool is_cut; /* time ended the choice of its models, or may have */
 } AgFitEnsemble;
@@ -172,8 +176,10 @@ int ag_folds_rule(int64_t n_rows);
 /* The folds that a fit of so many rows asks for; 0: no bagging. */
 int ag_folds_asked(const AgFitOptions *options, int64_t n_rows);
 AgStatus ag_fit_split(AgFit *fit);
-/* The split of one fold (0..) of a set (0..), into validation.split. */
-void ag_fit_split_fold(AgFit *fit, int set, int fold);
+/* Deals the rows to the validation's folds, of one set: by time, by groups or by class. [n_rows] */
+AgStatus ag_fit_deal(AgFit *fit, int set, uint8_t *fold_of);
+/* The split of one fold (0..) of a set (0..), into one whose lists have room for every row. */
+void ag_fit_split_fold(const AgFit *fit, int set, int fold, AgSplit *split);
 void ag_validation_free(const AgContext *ctx, AgValidation *validation);
 /* The labels of scored_rows, gathered. */
 AgStatus ag_fit_gather_labels(AgFit *fit);
@@ -214,6 +220,21 @@ AgStatus ag_fit_dry_run(AgFit *fit, int64_t need_bytes);
 void ag_fit_replay_write(const AgFit *fit, AgWriter *out);
 /* fit_oof.c: the image AG_OOF_MEMBER; nothing where there are no such predictions, or they aren't wanted. */
 AgStatus ag_fit_oof_write(AgFit *fit, AgWriter *out);
+/*
+ * A bag's child on the forms of the rows that are given, with its predictions checked. Any thread, with a context and rows of its own.
+ * job: which of the trainings that run at the same time.
+ */
+AgStatus ag_fit_train_child(AgFit *fit, const AgContext *ctx, AgFitRows *rows, const AgSplit *split,
+							const AgFitModel *model, int child, int job, AgTrained *trained);
+/* Did the bag that is repeated go without that child (set × folds + fold)? */
+bool ag_fit_is_replayed(const AgFit *fit, const AgFitModel *model, int child);
+/* The eval metric, plain. */
+AgStatus ag_fit_value(AgFit *fit, const AgContext *ctx, int64_t n, const double *target,
+					  const int32_t *class_of, const double *weight, const double *proba,
+					  double *value);
+/* fit_bag.c: trains the children, and scores them on the rows they haven't seen. How many run at a time, CPUs permitting. */
+AgStatus ag_fit_bag(AgFit *fit, AgContext *ctx, AgFitModel *model);
+int ag_folds_at_a_time(const AgFitOptions *options, int64_t n_rows);
 /* fit_failures.c. The message is copied. As a JSON array, one object a model. */
 void ag_fit_failure_add(AgFit *fit, const AgFitModel *model, AgStatus status, const char *message);
 void ag_fit_failures_write(const AgFit *fit, AgWriter *out);
@@ -238,6 +259,9 @@ AgStatus ag_fit_plan_levels(AgFit *fit);
 int ag_levels_at_most(const AgFitOptions *options, int64_t n_rows);
 /* Level fit->level (2..) made ready: *n_inputs 0 when there is nothing below that it could stand on. */
 AgStatus ag_fit_level_begin(AgFit *fit, int *n_inputs);
+/* fit_trial.c: a part of the time for an honest answer to whether n_levels are better than one; if not, it is set to 1. */
+bool ag_fit_wants_trial(const AgFit *fit);
+AgStatus ag_fit_trial(AgFit *fit);
 /* The forms of the rows that models of a level learn from. */
 AgFitRows *ag_fit_rows(AgFit *fit, int level);
 /* Which models does that one look at? NULL on the first level. */
@@ -249,6 +273,11 @@ bool ag_fit_keeps_children(const AgFit *fit, int model);
 void ag_fit_levels_free(AgFit *fit);
 /* fit_ensemble.c: over all models so far; named by the level above theirs. */
 AgStatus ag_fit_ensemble(AgFit *fit);
+/*
+ * fit_crossfit.c: what an ensemble of all models so far is worth on rows that its weights were not chosen on, and what the best of
+ * the models, picked in the same way.
+ */
+AgStatus ag_fit_crossfit(AgFit *fit, const AgContext *ctx, double *value, double *single_value);
 /* The ensemble of that name; NULL: there is none. */
 const AgFitEnsemble *ag_fit_find_ensemble(const AgFit *fit, const char *name);
 /* fit_refit.c. When models have to be done so that there is time to fit them again, and fitting them again. */

@@ -19,6 +19,7 @@ typedef struct OptionParser
 	const char *list; /* of models, by presets; NULL: the default */
 	const AgOptionNode *replay;
 	bool best_to_refit;    /* set_best_to_refit_full was given itself */
+	bool trial_said;       /* ds_args was given */
 	bool folds_saved_said; /* likewise ag_args_ensemble.save_bag_folds */
 	AgError *err;
 } OptionParser;
@@ -236,6 +237,25 @@ parse_auto_stack(OptionParser *p, const AgOptionNode *node)
 }
 
 static AgStatus
+parse_dynamic_stacking(OptionParser *p, const AgOptionNode *node)
+{
+	if (node->type == AG_JSON_STRING && strcmp(node->text, "auto") == 0)
+		p->out->dynamic_stacking = AG_DYNAMIC_AUTO;
+	else if (node->type == AG_JSON_BOOL)
+		p->out->dynamic_stacking = strcmp(node->text, "true") == 0 ? AG_DYNAMIC_ON : AG_DYNAMIC_OFF;
+	else
+		return ag_option_reject(node, "true, false or \"auto\"", p->err);
+	return AG_OK;
+}
+
+static AgStatus
+parse_ds_args(OptionParser *p, const AgOptionNode *node)
+{
+	p->trial_said = true;
+	return ag_trial_args_parse(node, p->out, p->err);
+}
+
+static AgStatus
 column_parse(OptionParser *p, const AgOptionNode *node, char **column)
 {
 	if (node->type != AG_JSON_STRING || node->text[0] == '\0')
@@ -432,6 +452,8 @@ static const struct
 	{"num_bag_sets", parse_num_bag_sets},
 	{"num_stack_levels", parse_num_stack_levels},
 	{"auto_stack", parse_auto_stack},
+	{"dynamic_stacking", parse_dynamic_stacking},
+	{"ds_args", parse_ds_args},
 	{"refit_full", parse_refit_full},
 	{"set_best_to_refit_full", parse_set_best_to_refit_full},
 	{"keep_only_best", parse_keep_only_best},
@@ -521,11 +543,16 @@ bagging_check(OptionParser *p)
 {
 	AgFitOptions *out = p->out;
 
-	if ((out->num_bag_sets <= 1 && out->num_stack_levels <= 0) || out->num_bag_folds > 0 ||
-		(out->auto_stack && out->num_bag_folds < 0))
+	if (p->trial_said && out->dynamic_stacking == AG_DYNAMIC_OFF)
+		return ag_error_set(p->err, AG_ERR_OPTION, "option \"ds_args\" needs \"dynamic_stacking\"");
+	if ((out->num_bag_sets <= 1 && out->num_stack_levels <= 0 &&
+		 out->dynamic_stacking != AG_DYNAMIC_ON) ||
+		out->num_bag_folds > 0 || (out->auto_stack && out->num_bag_folds < 0))
 		return AG_OK;
 	ag_error_set(p->err, AG_ERR_OPTION, "option \"%s\" needs \"num_bag_folds\"",
-				 out->num_bag_sets > 1 ? "num_bag_sets" : "num_stack_levels");
+				 out->num_bag_sets > 1       ? "num_bag_sets"
+				 : out->num_stack_levels > 0 ? "num_stack_levels"
+											 : "dynamic_stacking");
 	ag_error_hint(p->err, "Set \"num_bag_folds\" to 8, for example, or \"auto_stack\" to true.");
 	return AG_ERR_OPTION;
 }
@@ -637,6 +664,8 @@ ag_options_parse(AgMem *mem, const AgOptionEntry *entries, int n_entries, AgFitO
 	p.out->num_bag_folds = -1;
 	p.out->num_bag_sets = 1;
 	p.out->num_stack_levels = -1;
+	p.out->trial_time_frac = 0.25;
+	p.out->trial_holdout_frac = 1.0 / 9.0;
 	p.out->max_base_models_per_type = -1;
 	p.out->save_bag_folds = true;
 	p.out->fit_weighted_ensemble = true;

@@ -68,6 +68,14 @@ typedef struct AgResourcesAsked
 	int num_cpus;    /* -1 auto, >= 1 */
 } AgResourcesAsked;
 
+/* Is there a trial first whether stacking helps? */
+typedef enum AgDynamic
+{
+	AG_DYNAMIC_OFF = 0,
+	AG_DYNAMIC_AUTO, /* where there is time */
+	AG_DYNAMIC_ON
+} AgDynamic;
+
 /* Which models are fitted again on all rows. */
 typedef enum AgRefit
 {
@@ -140,25 +148,29 @@ typedef struct AgFitOptions
 	AgMetric eval_metric; /* NONE: the default */
 	int verbosity;        /* 0..4 */
 	uint64_t random_state;
-	double holdout_frac;          /* NAN: the rule */
-	int num_bag_folds;            /* 0: none; -1: not given */
-	int num_bag_sets;             /* 1.. */
-	bool auto_stack;              /* folds and stack levels by the number of rows */
-	int num_stack_levels;         /* levels above the first; -1: not given */
+	double holdout_frac;  /* NAN: the rule */
+	int num_bag_folds;    /* 0: none; -1: not given */
+	int num_bag_sets;     /* 1.. */
+	bool auto_stack;      /* folds and stack levels by the number of rows */
+	int num_stack_levels; /* levels above the first; -1: not given */
+	AgDynamic dynamic_stacking;
+	double trial_time_frac, trial_holdout_frac; /* of the time and of the rows, for the trial */
 	int max_base_models;          /* that a model of a higher level looks at; 0: no limit */
 	int max_base_models_per_type; /* of one family; 0: no limit, -1: the rule */
 	AgRefit refit_full;
 	bool set_best_to_refit_full;
 	bool keep_only_best;
 	bool fit_weighted_ensemble;
-	bool save_bag_folds;           /* children of a bag that was fitted again are kept */
-	double memory_limit_gb;        /* NAN: not given */
-	AgResourcesAsked total;        /* num_cpus, num_gpus of the whole fit */
-	char *sample_weight;           /* a column, or AG_BALANCE_WEIGHT; NULL: none */
-	char *groups;                  /* a column; NULL: none */
-	bool weight_evaluation;        /* weights count in scores, too */
-	char *time_column;             /* NULL: none */
-	char *tuning_data;             /* a table or query; NULL: none */
+	bool save_bag_folds;                   /* children of a bag that was fitted again are kept */
+	bool folds_parallel, folds_sequential; /* as fold_fitting_strategy says; neither: as fits */
+	int num_folds_parallel;                /* 0: as many as CPUs allow */
+	double memory_limit_gb;                /* NAN: not given */
+	AgResourcesAsked total;                /* num_cpus, num_gpus of the whole fit */
+	char *sample_weight;                   /* a column, or AG_BALANCE_WEIGHT; NULL: none */
+	char *groups;                          /* a column; NULL: none */
+	bool weight_evaluation;                /* weights count in scores, too */
+	char *time_column;                     /* NULL: none */
+	char *tuning_data;                     /* a table or query; NULL: none */
 	AgReplay *replay;              /* NULL: none; else neither time nor memory decides anything */
 	bool save_space;               /* nothing but what prediction needs is stored */
 	bool dry_run;                  /* nothing is fitted, only planned */

@@ -200,6 +200,8 @@ static const struct
 	{"model_random_seed", NULL},   {"vary_seed_across_folds", "true"}, {"random_state", NULL},
 };
 
+#define STRATEGIES "\"auto\", \"parallel_local\" or \"sequential_local\""
+
 static AgStatus
 base_models_parse(const AgOptionNode *node, int *most, AgError *err)
 {
@@ -215,6 +217,8 @@ static AgStatus
 ensemble_arg_parse(const AgOptionNode *node, AgFitOptions *options, AgFitArgs *args, bool *known,
 				   AgError *err)
 {
+	int64_t value;
+
 	*known = true;
 	if (strcmp(node->key, "ag_args_fit") == 0)
 		return ag_bag_args_parse(node, &args->bag, err);
@@ -223,12 +227,14 @@ ensemble_arg_parse(const AgOptionNode *node, AgFitOptions *options, AgFitArgs *a
 	if (strcmp(node->key, "fold_fitting_strategy") == 0)
 	{
 		if (node->type != AG_JSON_STRING)
-			return ag_option_reject(node, "\"auto\" or \"sequential_local\"", err);
-		if (strcmp(node->text, "auto") == 0 || strcmp(node->text, "sequential_local") == 0)
-			return AG_OK;
-		if (strncmp(node->text, "parallel_", 9) == 0)
+			return ag_option_reject(node, STRATEGIES, err);
+		if (strcmp(node->text, "parallel_distributed") == 0)
 			return ag_option_unsupported("fold_fitting_strategy", node->text, err);
-		return ag_option_reject(node, "\"auto\" or \"sequential_local\"", err);
+		options->folds_parallel = strcmp(node->text, "parallel_local") == 0;
+		options->folds_sequential = strcmp(node->text, "sequential_local") == 0;
+		if (options->folds_parallel || options->folds_sequential || strcmp(node->text, "auto") == 0)
+			return AG_OK;
+		return ag_option_reject(node, STRATEGIES, err);
 	}
 	if (strcmp(node->key, "save_bag_folds") == 0)
 	{
@@ -247,9 +253,12 @@ ensemble_arg_parse(const AgOptionNode *node, AgFitOptions *options, AgFitArgs *a
 	}
 	if (strcmp(node->key, "num_folds_parallel") == 0)
 	{
-		if (ag_option_is_off(node, "auto 1"))
+		if (node->type == AG_JSON_STRING && strcmp(node->text, "auto") == 0)
 			return AG_OK;
-		return ag_option_unsupported("argument of \"ag_args_ensemble\"", node->key, err);
+		if (!ag_option_integer(node, 1, AG_MAX_BAG_FOLDS, &value))
+			return ag_option_reject(node, "\"auto\" or an integer from 1 to 100", err);
+		options->num_folds_parallel = (int) value;
+		return AG_OK;
 	}
 	for (size_t i = 0; i < sizeof other_ensemble_args / sizeof other_ensemble_args[0]; i++)
 		if (strcmp(node->key, other_ensemble_args[i].name) == 0)
@@ -286,6 +295,67 @@ ag_ensemble_args_parse(const AgOptionNode *node, AgFitOptions *options, AgFitArg
 		ag_nearest_offer(&nearest, "max_base_models_per_type");
 		for (size_t i = 0; i < sizeof other_ensemble_args / sizeof other_ensemble_args[0]; i++)
 			ag_nearest_offer(&nearest, other_ensemble_args[i].name);
+		return argument_unknown(child, &nearest, err);
+	}
+	return AG_OK;
+}
+
+/* Of ds_args: known and not offered, with the value that asks for nothing. */
+static const struct
+{
+	const char *name;
+	const char *off;
+} other_trial_args[] = {
+	{"validation_procedure", "holdout"},
+	{"n_folds", "2"},
+	{"n_repeats", "1"},
+	{"memory_safe_fits", "auto"},
+	{"clean_up_fits", "true"},
+	{"holdout_data", NULL},
+	{"enable_ray_logging", "true"},
+	{"enable_callbacks", "true"},
+};
+
+static AgStatus
+share_parse(const AgOptionNode *node, double most, double *share, AgError *err)
+{
+	if (!ag_option_number(node, share) || !(*share > 0.0) || !(*share <= most))
+		return ag_option_reject(node,
+								most == 0.5 ? "a number greater than 0 and at most 0.5"
+											: "a number greater than 0 and at most 0.9",
+								err);
+	return AG_OK;
+}
+
+AgStatus
+ag_trial_args_parse(const AgOptionNode *node, AgFitOptions *options, AgError *err)
+{
+	if (node->type != AG_JSON_OBJECT)
+		return ag_option_reject(node, "an object such as {\"detection_time_frac\": 0.25}", err);
+	for (const AgOptionNode *child = node->first; child != NULL; child = child->next)
+	{
+		AgNearest nearest;
+		bool known = true;
+
+		if (strcmp(child->key, "detection_time_frac") == 0)
+			AG_TRY(share_parse(child, 0.9, &options->trial_time_frac, err));
+		else if (strcmp(child->key, "holdout_frac") == 0)
+			AG_TRY(share_parse(child, 0.5, &options->trial_holdout_frac, err));
+		else
+			known = false;
+		for (size_t i = 0; i < sizeof other_trial_args / sizeof other_trial_args[0]; i++)
+			if (strcmp(child->key, other_trial_args[i].name) == 0)
+			{
+				if (child->type != AG_JSON_NULL &&
+					!ag_option_is_off(child, other_trial_args[i].off))
+					return ag_option_unsupported("argument of \"ds_args\"", child->key, err);
+				known = true;
+			}
+		if (known)
+			continue;
+		ag_nearest_init(&nearest, child->key);
+		ag_nearest_offer(&nearest, "detection_time_frac");
+		ag_nearest_offer(&nearest, "holdout_frac");
 		return argument_unknown(child, &nearest, err);
 	}
 	return AG_OK;

@@ -24,6 +24,7 @@ AgStatus ag_fit_args_parse(const AgOptionNode *node, AgFitArgs *args, AgError *e
 AgStatus ag_fit_arg_parse(const AgOptionNode *node, const char *name, AgFitArgs *args, bool *known,
 						  AgError *err);
 /* Reads an ag_args_ensemble object into the options, and what a bag may have into args->bag. */
+AgStatus ag_trial_args_parse(const AgOptionNode *node, AgFitOptions *options, AgError *err);
 AgStatus ag_ensemble_args_parse(const AgOptionNode *node, AgFitOptions *options, AgFitArgs *args,
 								AgError *err);
 /* options_resources.c: "ag_args_fit" inside ag_args_ensemble, over what *bag holds. */

@@ -103,6 +103,7 @@ preset_apply(const Preset *preset, AgFitOptions *options, const char **hyperpara
 	}
 	options->time_limit = preset->time_limit > 0.0 ? preset->time_limit : (double) NAN;
 	options->auto_stack = preset->bags;
+	options->dynamic_stacking = preset->bags ? AG_DYNAMIC_AUTO : AG_DYNAMIC_OFF;
 	options->refit_full = preset->refits ? AG_REFIT_ALL : AG_REFIT_NONE;
 	options->set_best_to_refit_full = preset->refits;
 	options->save_bag_folds = !preset->refits;

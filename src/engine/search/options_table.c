@@ -77,8 +77,10 @@ static const AgOptionSpec specs[] = {
 	{"auto_stack", "boolean", "true or false", "false", true,
 	 "Choose num_bag_folds by the number of rows: 8, or 5 to 7 for less than 80; and "
 	 "num_stack_levels: 1 of 750 rows or more with 300 s or more"},
-	{"dynamic_stacking", "boolean or text", "true, false or auto", "false", false,
-	 "Try on a part of the rows whether stacking overfits"},
+	{"dynamic_stacking", "boolean or text", "true, false or auto", "false", true,
+	 "Try first, on rows held back, whether stacking helps; auto: where there are 300 s or more"},
+	{"ds_args", "object", "detection_time_frac, holdout_frac", "{}", true,
+	 "Shares of the time and of the rows that dynamic_stacking takes: 0.25 and 0.111"},
 
 	/* validation data */
 	{"holdout_frac", "number", "greater than 0, less than 1", "null", true,

@@ -1,0 +1,455 @@
+/*
+ * fit_bag.c - one configuration as a bag: a child a fold, several of them at a time, and what they say of the rows they haven't
+ * seen.
+ *
+ * A booster or a net that stopped where its own fold liked it best would flatter itself: its predictions of that fold are those of
+ * a round that the other folds' children chose, by the mean of their curves. No row is given up for it.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/threads.h"
+#include "engine/search/fit_state.h"
+
+/* Beyond so many rows one child keeps all CPUs busy, and takes less memory than several. */
+#define ROWS_IN_PARALLEL 20000
+/* Of a bag's time, what cutting its children to their rounds may take. */
+#define SETTLE_SHARE 0.1
+
+/* A set of folds under way. */
+typedef struct Set
+{
+	AgFit *fit;
+	const AgContext *ctx; /* the model's */
+	AgFitModel *model;
+	int number;                    /* 0.. */
+	const char *phase;             /* of the model */
+	int64_t began_ns, deadline_ns; /* of the children: rounds are settled afterwards */
+	int n_slots;
+	struct Slot *slots; /* [n_slots] */
+	AgTrained *trained; /* [n_folds] */
+	AgStatus *status;   /* [n_folds] AG_ERR_TIME where it wasn't begun */
+	_Atomic int next, n_done;
+	_Atomic bool failed;
+} Set;
+
+/* What trains one child at a time. */
+typedef struct Slot
+{
+	Set *set;
+	AgContext ctx;
+	AgError error;
+	struct AgPool *pool; /* NULL: works alone, or with the model's own pool */
+	AgSplit split;
+	AgFitRows rows;
+} Slot;
+
+int
+ag_folds_at_a_time(const AgFitOptions *options, int64_t n_rows)
+{
+	if (options->folds_sequential)
+		return 1;
+	if (options->num_folds_parallel > 0)
+		return options->num_folds_parallel;
+	return options->folds_parallel || n_rows <= ROWS_IN_PARALLEL ? AG_MAX_BAG_FOLDS : 1;
+}
+
+/* --- rounds by the other folds */
+
+/* The metric after a round, as the curve's points say; beyond its end as at its end. */
+static double
+curve_at(const AgHistory *history, int round)
+{
+	int i = 0;
+
+	while (i < history->n && history->round[i] < round)
+		i++;
+	if (i == history->n)
+		return history->valid[history->n - 1];
+	if (i == 0 || history->round[i] == round)
+		return history->valid[i];
+	return history->valid[i - 1] + (history->valid[i] - history->valid[i - 1]) *
+									   (double) (round - history->round[i - 1]) /
+									   (double) (history->round[i] - history->round[i - 1]);
+}
+
+/* The mean score of all children but one; NaN: none has a curve. */
+static double
+others_at(const AgTrained *const *children, int n, int own, int round)
+{
+	double sum = 0.0;
+	int n_others = 0;
+
+	for (int c = 0; c < n; c++)
+	{
+		const AgHistory *history = &children[c]->history;
+
+		if (c == own || history->n == 0)
+			continue;
+		sum += ag_metric_score(history->metric, curve_at(history, round));
+		n_others++;
+	}
+	return n_others > 0 ? sum / n_others : (double) NAN;
+}
+
+/* The first round at which the others are at their best, among those that any of them has a point of. */
+static int
+round_by_others(const AgTrained *const *children, int n, int own)
+{
+	double best_score = (double) NAN;
+	int best = children[own]->rounds;
+
+	for (int c = 0; c < n; c++)
+		for (int i = 0; c != own && i < children[c]->history.n; i++)
+		{
+			int round = children[c]->history.round[i];
+			double score = others_at(children, n, own, round);
+
+			if (score > best_score || (!isnan(score) && isnan(best_score)) ||
+				(score == best_score && round < best))
+			{
+				best_score = score;
+				best = round;
+			}
+		}
+	return best;
+}
+
+/* Several children of one set: each gets its round from the others. Alone it keeps its own. */
+static AgStatus
+rounds_settle(Set *set)
+{
+	const AgValidation *v = &set->fit->validation;
+	const AgTrained *children[AG_MAX_BAG_FOLDS];
+	int rounds[AG_MAX_BAG_FOLDS], fold_of[AG_MAX_BAG_FOLDS], n = 0;
+	Slot *slot = &set->slots[0];
+
+	for (int fold = 0; fold < v->n_folds; fold++)
+		if (set->status[fold] == AG_OK)
+		{
+			fold_of[n] = fold;
+			children[n++] = &set->trained[fold];
+		}
+	for (int c = 0; c < n; c++)
+		rounds[c] = n > 1 ? round_by_others(children, n, c) : children[c]->rounds;
+	for (int c = 0; c < n; c++)
+	{
+		AgTrained *trained = &set->trained[fold_of[c]];
+
+		if (trained->rounds < 0 || trained->history.n == 0)
+			continue;
+		ag_fit_split_fold(set->fit, set->number, fold_of[c], &slot->split);
+		AG_TRY(ag_family_settle(set->ctx, ag_fit_rows(set->fit, set->model->level),
+								slot->split.valid_rows, slot->split.n_valid, rounds[c], trained));
+	}
+	return AG_OK;
+}
+
+/* --- children */
+
+/* The child's predictions of its fold, added to those of other sets. */
+static void
+child_add(Set *set, int fold, uint8_t *n_predictions)
+{
+	const AgFit *fit = set->fit;
+	const AgValidation *v = &fit->validation;
+	const uint8_t *fold_of = v->fold_of + (int64_t) set->number * fit->n_rows;
+	AgFitModel *model = set->model;
+	AgTrained *child = &model->children[model->n_children];
+	const double *from = set->trained[fold].valid_proba;
+	int width = ag_fit_width(fit);
+
+	for (int64_t i = 0; i < v->n_scored; i++)
+	{
+		if (fold_of[v->scored_rows[i]] != fold)
+			continue;
+		for (int k = 0; k < width; k++)
+			model->proba[i * width + k] += from[k];
+		from += width;
+		model->n_covered += n_predictions[i] == 0;
+		n_predictions[i]++;
+	}
+	ag_mem_free(fit->ctx.mem, set->trained[fold].valid_proba);
+	set->trained[fold].valid_proba = NULL;
+	*child = set->trained[fold];
+	memset(&set->trained[fold], 0, sizeof set->trained[fold]);
+	model->child_at[model->n_children++] = set->number * v->n_folds + fold;
+}
+
+/*
+ * An equal part of what is left for each lot of folds that is still to be fitted; twice that for the first, which also makes what
+ * all share.
+ */
+static int64_t
+fold_deadline(const Set *set, int fold)
+{
+	int64_t deadline = set->deadline_ns, now = ag_clock_ns();
+	int left = (set->fit->validation.n_folds - fold + set->n_slots - 1) / set->n_slots;
+
+	if (deadline == INT64_MAX || left <= 1)
+		return deadline;
+	if (fold < set->n_slots)
+		return now + (deadline - now) / (left + 1) * 2;
+	return now + (deadline - now) / left;
+}
+
+/* Is it foreseeable, for a family that can't do with less time, that the set won't be done? */
+static bool
+is_hopeless(Set *set)
+{
+	int n_done = atomic_load(&set->n_done), left = set->fit->validation.n_folds - n_done;
+
+	return set->ctx->deadline_ns != INT64_MAX && !set->model->config->family->stops_early &&
+		   set->fit->n_models > 0 && n_done > 0 &&
+		   ag_fit_seconds(set->began_ns) / n_done * left > -ag_fit_seconds(set->ctx->deadline_ns);
+}
+
+static AgStatus
+child_fit(Slot *slot, int fold)
+{
+	Set *set = slot->set;
+	AgFit *fit = set->fit;
+	int child = set->number * fit->validation.n_folds + fold;
+
+	AG_TRY(ag_check_cancel(&slot->ctx));
+	if (ag_fit_is_replayed(fit, set->model, child) || ag_out_of_time(set->ctx) || is_hopeless(set))
+		return AG_ERR_TIME;
+	ag_fit_split_fold(fit, set->number, fold, &slot->split);
+	slot->ctx.deadline_ns = fold_deadline(set, fold);
+	return ag_fit_train_child(fit, &slot->ctx, &slot->rows, &slot->split, set->model, child,
+							  (int) (slot - set->slots), &set->trained[fold]);
+}
+
+/* Only the thread that began the fit may speak. */
+static void
+phase_tell(Slot *slot, int fold, char *text, size_t size)
+{
+	Set *set = slot->set;
+	AgFit *fit = set->fit;
+	int n_folds = fit->validation.n_folds;
+
+	snprintf(text, size, "%s, fold %d of %d", set->phase != NULL ? set->phase : "fitting",
+			 set->number * n_folds + fold + 1, fit->validation.n_sets * n_folds);
+	fit->phase = text;
+}
+
+static void
+slot_run(void *arg, int64_t begin, int64_t end, int thread)
+{
+	Set *set = arg;
+	char text[192];
+
+	for (int64_t s = begin; s < end; s++)
+	{
+		Slot *slot = &set->slots[s];
+		int fold;
+
+		slot->ctx.log = thread == 0 ? set->ctx->log : NULL;
+		slot->ctx.progress = thread == 0 ? set->ctx->progress : NULL;
+		while ((fold = atomic_fetch_add(&set->next, 1)) < set->fit->validation.n_folds)
+		{
+			if (atomic_load(&set->failed))
+				continue;
+			if (thread == 0)
+				phase_tell(slot, fold, text, sizeof text);
+			set->status[fold] = child_fit(slot, fold);
+			atomic_fetch_add(&set->n_done, set->status[fold] == AG_OK);
+			if (set->status[fold] != AG_OK && set->status[fold] != AG_ERR_TIME)
+				atomic_store(&set->failed, true);
+		}
+	}
+}
+
+/* --- a set of folds */
+
+static AgStatus
+slot_open(Set *set, Slot *slot, int n_cpus)
+{
+	AgFit *fit = set->fit;
+	size_t n = (size_t) fit->n_rows;
+
+	slot->set = set;
+	slot->ctx = *set->ctx;
+	ag_error_init(&slot->error);
+	slot->ctx.error = &slot->error;
+	slot->rows = *ag_fit_rows(fit, set->model->level);
+	slot->rows.dense = NULL;
+	slot->rows.matrix = NULL;
+	slot->rows.n_levels = NULL;
+	slot->rows.ctx = &slot->ctx;
+	if (set->n_slots > 1)
+	{
+		AG_TRY(ag_pool_create(fit->ctx.mem, n_cpus, &slot->pool, set->ctx->error));
+		slot->ctx.pool = slot->pool;
+	}
+	AG_TRY(ag_get(set->ctx, n, sizeof(uint32_t), &slot->split.train_rows));
+	return ag_get(set->ctx, n, sizeof(uint32_t), &slot->split.valid_rows);
+}
+
+static void
+slot_close(Set *set, Slot *slot)
+{
+	AgMem *mem = set->fit->ctx.mem;
+
+	if (slot->rows.bins == ag_fit_rows(set->fit, set->model->level)->bins)
+		slot->rows.bins = NULL; /* the fit's own */
+	if (slot->set != NULL)
+		ag_fit_rows_free(&slot->rows);
+	ag_pool_free(slot->pool);
+	ag_mem_free(mem, slot->split.train_rows);
+	ag_mem_free(mem, slot->split.valid_rows);
+}
+
+/* The first fault in the order of the folds, whichever came first; time that ran out comes last. */
+static AgStatus
+set_status(const Set *set)
+{
+	AgStatus status = AG_OK;
+
+	for (int fold = 0; fold < set->fit->validation.n_folds; fold++)
+	{
+		if (set->status[fold] == AG_ERR_TIME)
+			status = AG_ERR_TIME;
+		else if (set->status[fold] != AG_OK)
+		{
+			for (int s = 0; s < set->n_slots; s++)
+				if (set->slots[s].error.status == set->status[fold] && set->ctx->error != NULL)
+					*set->ctx->error = set->slots[s].error;
+			return set->status[fold];
+		}
+	}
+	return status;
+}
+
+static AgStatus
+set_open(Set *set)
+{
+	AgFit *fit = set->fit;
+	const AgModelPlan *plan = &set->model->plan;
+	size_t n_folds = (size_t) fit->validation.n_folds;
+
+	AG_TRY(ag_family_prepare(set->ctx, ag_fit_rows(fit, set->model->level), set->model->config));
+	AG_TRY(ag_get_zeroed(set->ctx, n_folds, sizeof *set->trained, &set->trained));
+	AG_TRY(ag_get_zeroed(set->ctx, n_folds, sizeof *set->status, &set->status));
+	for (size_t fold = 0; fold < n_folds; fold++)
+		set->status[fold] = AG_ERR_TIME;
+	AG_TRY(ag_get_zeroed(set->ctx, (size_t) set->n_slots, sizeof *set->slots, &set->slots));
+	for (int s = 0; s < set->n_slots; s++)
+		AG_TRY(slot_open(set, &set->slots[s], plan->cpus_per_job));
+	return AG_OK;
+}
+
+/* One set of folds. AG_ERR_TIME when it wasn't done in time; the children that were are kept. */
+static AgStatus
+set_fit(AgFit *fit, AgContext *ctx, int number, AgFitModel *model, uint8_t *n_predictions)
+{
+	Set set = {.fit = fit, .ctx = ctx, .model = model, .number = number};
+	int n_folds = fit->validation.n_folds;
+	AgStatus status, settled = AG_OK;
+
+	set.began_ns = ag_clock_ns();
+	set.deadline_ns = ctx->deadline_ns;
+	if (ctx->deadline_ns != INT64_MAX && model->config->family->stops_early)
+		set.deadline_ns -= (int64_t) ((double) (ctx->deadline_ns - set.began_ns) * SETTLE_SHARE);
+	set.n_slots = model->plan.n_parallel < n_folds ? model->plan.n_parallel : n_folds;
+	AG_GO(set_open(&set));
+	set.phase = fit->phase;
+	if (set.n_slots > 1)
+		ag_pool_run(ctx->pool, set.n_slots, 1, slot_run, &set);
+	else
+		slot_run(&set, 0, 1, 0);
+	fit->phase = set.phase;
+	status = set_status(&set);
+	if (status == AG_OK || status == AG_ERR_TIME)
+		settled = rounds_settle(&set);
+	if (settled != AG_OK)
+		status = settled;
+	for (int fold = 0; fold < n_folds && (status == AG_OK || status == AG_ERR_TIME); fold++)
+		if (set.status[fold] == AG_OK)
+			child_add(&set, fold, n_predictions);
+done:
+	for (int s = 0; set.slots != NULL && s < set.n_slots; s++)
+		slot_close(&set, &set.slots[s]);
+	for (int fold = 0; set.trained != NULL && fold < n_folds; fold++)
+		ag_trained_free(ctx, &set.trained[fold]);
+	ag_mem_free(ctx->mem, set.slots);
+	ag_mem_free(ctx->mem, set.trained);
+	ag_mem_free(ctx->mem, set.status);
+	return status;
+}
+
+/* Of a bag with folds missing: scored on the rows that some child predicted, which are moved together. */
+static AgStatus
+score_some(AgFit *fit, const AgContext *ctx, const uint8_t *n_predictions, AgFitModel *model)
+{
+	const AgValidation *v = &fit->validation;
+	size_t n = (size_t) model->n_covered, width = (size_t) ag_fit_width(fit);
+	double *target = NULL, *weight = NULL;
+	int32_t *class_of = NULL;
+	int64_t at = 0;
+	AgStatus status;
+
+	if (v->weight != NULL)
+		AG_GO(ag_get(ctx, n, sizeof *weight, &weight));
+	if (v->class_of != NULL)
+		AG_GO(ag_get(ctx, n, sizeof *class_of, &class_of));
+	else
+		AG_GO(ag_get(ctx, n, sizeof *target, &target));
+	for (int64_t i = 0; i < v->n_scored; i++)
+	{
+		if (n_predictions[i] == 0)
+			continue;
+		if (class_of != NULL)
+			class_of[at] = v->class_of[i];
+		else
+			target[at] = v->target[i];
+		if (weight != NULL)
+			weight[at] = v->weight[i];
+		memmove(model->proba + (size_t) at * width, model->proba + (size_t) i * width,
+				width * sizeof(double));
+		at++;
+	}
+	AG_GO(ag_fit_value(fit, ctx, at, target, class_of, weight, model->proba, &model->value));
+done:
+	ag_mem_free(ctx->mem, target);
+	ag_mem_free(ctx->mem, weight);
+	ag_mem_free(ctx->mem, class_of);
+	return status;
+}
+
+AgStatus
+ag_fit_bag(AgFit *fit, AgContext *ctx, AgFitModel *model)
+{
+	const AgValidation *v = &fit->validation;
+	int width = ag_fit_width(fit);
+	int64_t began = ag_clock_ns();
+	uint8_t *n_predictions = NULL;
+	AgStatus status;
+
+	AG_GO(ag_get_zeroed(ctx, (size_t) v->n_scored, (size_t) width * sizeof(double), &model->proba));
+	AG_GO(ag_get_zeroed(ctx, (size_t) v->n_scored, 1, &n_predictions));
+	for (int set = 0; set < v->n_sets; set++)
+	{
+		/* another set only if the time of this one is left once more */
+		if (set > 0 && ctx->deadline_ns != INT64_MAX &&
+			ag_fit_seconds(began) / set > -ag_fit_seconds(ctx->deadline_ns))
+			break;
+		status = set_fit(fit, ctx, set, model, n_predictions);
+		if (status == AG_ERR_TIME && model->n_children > 0)
+			break;
+		if (status != AG_OK)
+			goto done;
+	}
+	for (int64_t i = 0; i < v->n_scored; i++)
+		for (int k = 0; k < width && n_predictions[i] > 1; k++)
+			model->proba[i * width + k] /= n_predictions[i];
+	if (model->n_covered == v->n_scored)
+		status = ag_fit_value(fit, ctx, v->n_scored, v->target, v->class_of, v->weight,
+							  model->proba, &model->value);
+	else
+		status = score_some(fit, ctx, n_predictions, model);
+done:
+	ag_mem_free(ctx->mem, n_predictions);
+	return status;
+}
