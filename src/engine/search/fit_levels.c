@@ -53,9 +53,10 @@ ag_fit_plan_levels(AgFit *fit)
 			ag_log(&fit->ctx, AG_LOG_NORMAL, "Models are not stacked, for they are not bagged");
 		return AG_OK;
 	}
-	if (asked > 0 && ag_fit_is_monotone(fit))
+	if ((asked > 0 || options->dynamic_stacking == AG_DYNAMIC_ON) && ag_fit_is_monotone(fit))
 		return ag_error_set(fit->ctx.error, AG_ERR_OPTION,
-							"monotone constraints do not go with \"num_stack_levels\"");
+							"monotone constraints do not go with \"%s\"",
+							asked > 0 ? "num_stack_levels" : "dynamic_stacking");
 	if (asked >= 0)
 		fit->n_levels += asked;
 	else if (ag_fit_is_monotone(fit))
