@@ -115,6 +115,8 @@ like(told("\"num_gpus\": 1, $GBM", 'SET ag_pg.gpu_memory_fraction = 0.3; '), qr/
 like(told("\"ag_args_fit\": {\"num_gpus\": 0.5}, \"num_bag_folds\": 3, $GBM"),
 	qr/Fitting GBM_BAG_L1 with 'num_gpus': 0.5, 'num_cpus': 1\n.*Folding resources per job \{'num_gpus': 0.5, 'num_cpus': 1\}/, 'the two lines of a bag');
 
+like(told("\"num_gpus\": 2, \"dry_run\": true, $GBM"), qr/Would fit GBM on cuda:0: .*"device": "cuda:0", "num_gpus": 1, "num_cpus": 1/s, 'a plan names the GPU');
+
 # --- more than there is
 my $many = told("\"num_gpus\": 3, $GBM");
 like($many, qr/WARNING:  not all GPUs that were asked for can be used: 3 GPUs are asked for, and 2 can be used\nHINT:.*ag_gpus\(\)/, 'a total over what exists');
@@ -135,6 +137,11 @@ my $fp16 = told('"hyperparameters": {"AG_ARGS_FIT":{"use_fp16":true},"GBM":{"ag_
 is(scalar(() = $fp16 =~ /"use_fp16" means nothing to GBM/g), 1, 'use_fp16 for trees says so once');
 like($fp16, qr/Uses 1 of GPU cuda:0/, 'and asks on for the GPU');
 like(told("\"hyperparameters\": {\"CAT\": {\"iterations\": 5}, \"GBM\": {\"num_boost_round\": 5}}, \"num_gpus\": 1"), qr/WARNING:  not all GPUs .*: the CUDA module has no code to train CAT\n.*Uses 1/s, 'a module that lacks a family');
+
+# --- a job
+is($node->safe_psql('postgres', "SELECT ag_fit_async('small', 'y', '{\"name\": \"job\", \"num_gpus\": 1, $GBM}')"), 1, 'a job');
+is($node->safe_psql('postgres', 'SELECT ag_wait(1, 60)'), 'succeeded', 'that succeeds');
+like($node->safe_psql('postgres', 'SELECT ag_job_log(1)'), qr/Uses 1 of GPU cuda:0/, 'on a GPU, too');
 
 # --- fits beside each other; each has a CPU, so there may be two of them
 my $slow = '"ag_args_fit": {"num_gpus": %s, "early_stop": null}, "num_cpus": 1, "verbosity": 3';

@@ -237,18 +237,25 @@ ag_fit_tell_devices(AgFit *fit)
 
 /* --- each model */
 
-AgStatus
-ag_fit_plan_model(AgFit *fit, AgFitModel *model)
+void
+ag_fit_plan_model(const AgFit *fit, AgFitModel *model)
 {
 	const AgFitJob *job = fit->job;
 	const AgValidation *v = &fit->validation;
-	AgModelPlan *plan = &model->plan;
 	int n_jobs = model->is_bag ? v->n_folds : 1;
 
 	ag_model_plan(fit->options, model->config, (int) (model->config - fit->options->models),
 				  job->n_gpus > 0 ? &job->gpu : NULL, job->gpus, job->n_gpus,
 				  ag_pool_size(fit->ctx.pool), n_jobs,
-				  ag_folds_at_a_time(fit->options, fit->n_rows), plan);
+				  ag_folds_at_a_time(fit->options, fit->n_rows), &model->plan);
+}
+
+AgStatus
+ag_fit_open_model(AgFit *fit, AgFitModel *model)
+{
+	const AgFitJob *job = fit->job;
+	const AgModelPlan *plan = &model->plan;
+
 	model->gpus = ag_arena_alloc(&fit->arena, (size_t) plan->n_parallel, sizeof *model->gpus);
 	if (model->gpus == NULL)
 		return ag_mem_error(fit->arena.mem, (size_t) plan->n_parallel, fit->ctx.error);
@@ -312,23 +319,41 @@ ag_fit_tell_plan(AgFit *fit, const AgFitModel *model)
 			   (double) plan->gpu_shares / AG_GPU_SHARES, plan->cpus_per_job);
 }
 
-void
-ag_trained_devices(const AgTrained *trained, int n, char *text, size_t size)
+/* "cpu", "cuda:1", "cuda:0, cuda:1". */
+static void
+devices_text(const bool used[AG_MAX_GPUS], bool on_cpu, char *text, size_t size)
 {
-	bool used[AG_MAX_GPUS] = {false}, on_cpu = n == 0;
 	size_t at = 0;
 
-	for (int i = 0; i < n; i++)
-		if (trained[i].gpu == NULL)
-			on_cpu = true;
-		else
-			used[trained[i].gpu->device] = true;
 	text[0] = '\0';
 	if (on_cpu)
 		at += (size_t) snprintf(text, size, "cpu");
 	for (int d = 0; d < AG_MAX_GPUS && at < size; d++)
 		if (used[d])
 			at += (size_t) snprintf(text + at, size - at, "%scuda:%d", at > 0 ? ", " : "", d);
+}
+
+void
+ag_plan_devices(const AgFit *fit, const AgModelPlan *plan, char *text, size_t size)
+{
+	bool used[AG_MAX_GPUS] = {false}, on_cpu = plan->gpu_shares == 0;
+
+	for (int i = 0; i < plan->n_parallel && !on_cpu; i++)
+		used[ag_plan_gpu(plan, fit->job->gpus, fit->job->n_gpus, i, NULL)->device] = true;
+	devices_text(used, on_cpu, text, size);
+}
+
+void
+ag_trained_devices(const AgTrained *trained, int n, char *text, size_t size)
+{
+	bool used[AG_MAX_GPUS] = {false}, on_cpu = n == 0;
+
+	for (int i = 0; i < n; i++)
+		if (trained[i].gpu == NULL)
+			on_cpu = true;
+		else
+			used[trained[i].gpu->device] = true;
+	devices_text(used, on_cpu, text, size);
 }
 
 /* What really ran: a bag whose trainings took turns had no more than one of them had. */

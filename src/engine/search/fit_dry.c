@@ -79,7 +79,8 @@ model_write(Dry *dry, const AgModelConfig *config, double seconds)
 	AgFitModel model;
 	int n_children;
 	double mb;
-	const char *device, *params = ag_fit_params_json(fit, config);
+	char device[AG_DEVICES_TEXT];
+	const char *params = ag_fit_params_json(fit, config);
 	bool first = true;
 
 	ag_fit_model_begin(fit, config, &model);
@@ -87,15 +88,14 @@ model_write(Dry *dry, const AgModelConfig *config, double seconds)
 	n_children = model.is_bag ? v->n_folds * v->n_sets : 1;
 	mb = (double) ag_family_memory(config, &dry->data, model.plan.cpus_per_job) *
 		 model.plan.n_parallel * 1e-6;
-	device = model.plan.gpu_shares > 0 ? "gpu" : "cpu";
+	ag_plan_devices(fit, &model.plan, device, sizeof device);
 	if (isfinite(seconds))
-		ag_log(&fit->ctx, AG_LOG_NORMAL,
-			   "Would fit %s on the %s: %d %s, at most %.1f s, about %.0f MB", model.name,
-			   device[0] == 'g' ? "GPU" : "CPU", n_children,
+		ag_log(&fit->ctx, AG_LOG_NORMAL, "Would fit %s on %s: %d %s, at most %.1f s, about %.0f MB",
+			   model.name, device[0] == 'c' && device[1] == 'p' ? "the CPU" : device, n_children,
 			   n_children == 1 ? "training" : "trainings", seconds, mb);
 	else
-		ag_log(&fit->ctx, AG_LOG_NORMAL, "Would fit %s on the %s: %d %s, about %.0f MB", model.name,
-			   device[0] == 'g' ? "GPU" : "CPU", n_children,
+		ag_log(&fit->ctx, AG_LOG_NORMAL, "Would fit %s on %s: %d %s, about %.0f MB", model.name,
+			   device[0] == 'c' && device[1] == 'p' ? "the CPU" : device, n_children,
 			   n_children == 1 ? "training" : "trainings", mb);
 	ag_json_raw(&dry->out, dry->first_model ? "{" : ", {");
 	dry->first_model = false;

@@ -318,7 +318,8 @@ ag_fit_model(AgFit *fit, AgContext *ctx, bool last, AgFitModel *model)
 	model->child_at = ag_arena_alloc(&fit->arena, n_children, sizeof *model->child_at);
 	if (model->children == NULL || model->child_at == NULL)
 		return ag_mem_error(ctx->mem, n_children * sizeof *model->children, ctx->error);
-	AG_GO(ag_fit_plan_model(fit, model));
+	ag_fit_plan_model(fit, model);
+	AG_GO(ag_fit_open_model(fit, model));
 	AG_GO(pool_for(fit, model->plan.num_cpus, &pool, ctx));
 	resources_tell(fit, ctx, model);
 	status = model->is_bag ? ag_fit_bag(fit, ctx, model) : single_fit(fit, ctx, last, model);

@@ -241,15 +241,17 @@ void ag_fit_failures_write(const AgFit *fit, AgWriter *out);
 /* fit_devices.c: what is to be said once of GPUs; an error when one is missing that is required. */
 AgStatus ag_fit_tell_devices(AgFit *fit);
 void ag_fit_close_devices(AgFit *fit);
-/* A model's part of CPUs and GPUs, which are opened; its two lines; and, afterwards, why a training was not on its GPU. */
-AgStatus ag_fit_plan_model(AgFit *fit, AgFitModel *model);
+/* A model's part of CPUs and GPUs; opening those; its two lines; and, afterwards, why a training was not on its GPU. */
+void ag_fit_plan_model(const AgFit *fit, AgFitModel *model);
+AgStatus ag_fit_open_model(AgFit *fit, AgFitModel *model);
 void ag_fit_tell_plan(AgFit *fit, const AgFitModel *model);
 void ag_fit_tell_fallback(AgFit *fit, const AgFitModel *model);
 /* The GPU of a model's job-th training, for its context; NULL: the CPU. And where it really was. */
 AgGpu *ag_fit_gpu(const AgFitModel *model, int job);
 void ag_fit_keep_gpu(const AgFit *fit, const AgFitModel *model, int job, AgTrained *trained);
-/* Where trainings really ran: "cpu", "cuda:1", "cuda:0, cuda:1". Room for AG_DEVICES_TEXT bytes holds them all. */
+/* Where trainings are to run, and where they really ran: "cpu", "cuda:1", "cuda:0, cuda:1". Room for AG_DEVICES_TEXT bytes holds them all. */
 #define AG_DEVICES_TEXT (AG_MAX_GPUS * 9 + 8)
+void ag_plan_devices(const AgFit *fit, const AgModelPlan *plan, char *text, size_t size);
 void ag_trained_devices(const AgTrained *trained, int n, char *text, size_t size);
 /* GPUs that the model's trainings really had at the same time. */
 double ag_fit_model_gpus(const AgFitModel *model);
