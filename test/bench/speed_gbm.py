@@ -127,4 +127,5 @@ def main():
                       ratio if name == "ag_pg" else "", sep="\t", file=file)
 
 
-main()
+if __name__ == "__main__":
+    main()
