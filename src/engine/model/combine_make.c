@@ -2,11 +2,11 @@
  * combine_make.c - levels, statistics and bins of one combination.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/threads.h"
 #include "engine/model/combine_private.h"
+#include "engine/model/lanes.h"
 #include "engine/model/trees_walk.h"
 
 #define AG_COMBINE_SAMPLE 4096 /* rows that the cuts are chosen from */
@@ -21,6 +21,7 @@ typedef struct AgCombineScratch
 	uint64_t *keys;     /* [n_train] of the codes */
 	uint32_t *table;    /* [n_table] codes by hash */
 	uint64_t n_table;   /* a power of two */
+	uint8_t *levels;    /* [n_codes + 1][row_bytes] bins by all training rows */
 	double *totals;     /* [n_codes][n_targets + 1] sums and rows of all training rows */
 	double *sums[AG_STAT_PERMUTATIONS]; /* likewise, of the rows so far */
 } AgCombineScratch;
@@ -44,6 +45,7 @@ ag_combine_scratch_create(const AgContext *ctx, const AgCombiner *combiner,
 	AG_GO(ag_get(ctx, n_rows, sizeof *s->codes, &s->codes));
 	AG_GO(ag_get(ctx, n_train, sizeof *s->keys, &s->keys));
 	AG_GO(ag_get(ctx, (size_t) s->n_table, sizeof *s->table, &s->table));
+	AG_GO(ag_get_zeroed(ctx, n_train + 1, (size_t) combiner->row_bytes, &s->levels));
 	AG_GO(ag_get(ctx, n_train, width * sizeof(double), &s->totals));
 	for (int p = 0; p < combiner->stats->n_permutations; p++)
 		AG_GO(ag_get(ctx, n_train, width * sizeof(double), &s->sums[p]));
@@ -66,6 +68,7 @@ ag_combine_scratch_free(const AgContext *ctx, AgCombineScratch *scratch)
 	ag_mem_free(ctx->mem, scratch->codes);
 	ag_mem_free(ctx->mem, scratch->keys);
 	ag_mem_free(ctx->mem, scratch->table);
+	ag_mem_free(ctx->mem, scratch->levels);
 	ag_mem_free(ctx->mem, scratch->totals);
 	for (int p = 0; p < AG_STAT_PERMUTATIONS; p++)
 		ag_mem_free(ctx->mem, scratch->sums[p]);
@@ -247,23 +250,134 @@ done:
 
 /* ---- bins ---- */
 
-/* As ag_bin_of_number, without a branch. */
-static inline uint8_t
-bin_of(const double *cuts, double x)
+/* What bins are found by. */
+typedef struct AgBinTable
 {
-	int bin = 1;
+	int n_stats, n_targets;
+	int target_of[AG_STAT_MOST];
+	double weighted[AG_STAT_MOST], weight[AG_STAT_MOST]; /* of the prior; of the counter 0 and 0 */
+	double cuts[AG_STAT_MOST][AG_STAT_BINS];             /* the last ones infinite */
+} AgBinTable;
 
-	for (int c = 0; c < AG_STAT_BINS - 1; c++)
-		bin += x > cuts[c];
-	return (uint8_t) bin;
+static void
+table_init(const AgCombiner *combiner, const AgCombined *combined, AgBinTable *table)
+{
+	table->n_stats = combiner->n_stats;
+	table->n_targets = combiner->n_targets;
+	for (int s = 0; s < combiner->n_stats; s++)
+	{
+		const AgStatRule *rule = combiner->rules + s;
+
+		table->target_of[s] = combiner->target_of[s];
+		table->weighted[s] = rule->weight * rule->prior;
+		table->weight[s] = rule->weight;
+		for (int c = 0; c < AG_STAT_BINS; c++)
+			table->cuts[s][c] = c < combined->features[s].n_bins - 1 ? combined->features[s].cuts[c]
+																	 : (double) INFINITY;
+	}
+}
+
+/* As ag_stat_value and ag_bin_of_number, without a branch; all but the last statistic, the counter. */
+static inline __attribute__((always_inline)) void
+fill_bytes(const AgBinTable *table, const double *cell, uint8_t *row)
+{
+	double rows = cell[table->n_targets];
+
+	for (int s = 0; s < table->n_stats - 1; s++)
+	{
+		double x = (cell[table->target_of[s]] + table->weighted[s]) / (rows + table->weight[s]);
+		int bin = 1;
+
+		for (int c = 0; c < AG_STAT_BINS; c++)
+			bin += x > table->cuts[s][c];
+		row[s] = (uint8_t) bin;
+	}
+}
+
+/* The training rows of a permutation, one by one: each by what the rows before it left in its level's cell. */
+static inline __attribute__((always_inline)) void
+fill_ordered(const AgCombiner *combiner, const AgBinTable *table, const uint32_t *order,
+			 double *sums, uint8_t *bytes)
+{
+	const AgTrainData *data = combiner->data;
+	const uint32_t *codes = combiner->scratch->codes;
+	size_t width = (size_t) combiner->n_targets + 1;
+
+	for (int64_t i = 0; i < data->n_train; i++)
+	{
+		uint32_t row = order[i];
+		double *cell = sums + codes[row] * width;
+
+		fill_bytes(table, cell, bytes + (int64_t) row * combiner->row_bytes);
+		add_row(combiner, row, cell);
+	}
 }
 
 static void
-fill_bytes(const AgCombiner *combiner, const double (*cuts)[AG_STAT_BINS - 1], const double *cell,
-		   uint8_t *row)
+fill_ordered_portable(const AgCombiner *combiner, const AgBinTable *table, const uint32_t *order,
+					  double *sums, uint8_t *bytes)
 {
-	for (int s = 0; s < combiner->n_stats; s++)
-		row[s] = bin_of(cuts[s], statistic(combiner, s, cell));
+	fill_ordered(combiner, table, order, sums, bytes);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))) static void
+fill_ordered_avx512(const AgCombiner *combiner, const AgBinTable *table, const uint32_t *order,
+					double *sums, uint8_t *bytes)
+{
+	fill_ordered(combiner, table, order, sums, bytes);
+}
+
+__attribute__((target("avx2"))) static void
+fill_ordered_avx2(const AgCombiner *combiner, const AgBinTable *table, const uint32_t *order,
+				  double *sums, uint8_t *bytes)
+{
+	fill_ordered(combiner, table, order, sums, bytes);
+}
+#endif
+
+static void
+fill_ordered_best(const AgCombiner *combiner, const AgBinTable *table, const uint32_t *order,
+				  double *sums, uint8_t *bytes)
+{
+	AgCpuLevel level = ag_cpu_level();
+
+#if defined(__x86_64__)
+	if (level == AG_CPU_AVX512)
+	{
+		fill_ordered_avx512(combiner, table, order, sums, bytes);
+		return;
+	}
+	if (level == AG_CPU_AVX2)
+	{
+		fill_ordered_avx2(combiner, table, order, sums, bytes);
+		return;
+	}
+#endif
+	(void) level;
+	fill_ordered_portable(combiner, table, order, sums, bytes);
+}
+
+/* Every level's bins by all training rows, [n_codes + 1][row_bytes]; the last is of levels that none of them has. */
+static void
+fill_levels(AgCombiner *combiner, const AgCombined *combined)
+{
+	AgCombineScratch *s = combiner->scratch;
+	size_t width = (size_t) combiner->n_targets + 1, n_codes = (size_t) combined->n_codes;
+	static const double nothing[AG_STAT_MOST + 1] = {0.0};
+	int counter = combiner->n_stats - 1;
+	AgBinTable table;
+
+	table_init(combiner, combined, &table);
+	for (size_t l = 0; l <= n_codes; l++)
+	{
+		const double *cell = l < n_codes ? s->totals + l * width : nothing;
+		uint8_t *level = s->levels + l * (size_t) combiner->row_bytes;
+
+		fill_bytes(&table, cell, level);
+		level[counter] =
+			(uint8_t) ag_bin_of_number(combined->features + counter, cell[combiner->n_targets]);
+	}
 }
 
 /*
@@ -274,35 +388,22 @@ static void
 fill_permuted(const AgMakeTask *task, int p)
 {
 	const AgCombiner *combiner = task->combiner;
-	const AgTrainData *data = combiner->data;
 	const AgCombineScratch *s = combiner->scratch;
-	int counter = combiner->n_stats - 1;
 	size_t width = (size_t) combiner->n_targets + 1, n_codes = (size_t) task->combined->n_codes;
-	double cuts[AG_STAT_MOST][AG_STAT_BINS - 1], *sums = s->sums[p];
-	static const double nothing[AG_STAT_MOST] = {0.0};
+	size_t row_bytes = (size_t) combiner->row_bytes;
 	uint8_t *bytes = task->combined->bytes[p];
+	AgBinTable table;
 
-	for (int i = 0; i < combiner->n_stats; i++)
-		for (int c = 0; c < AG_STAT_BINS - 1; c++)
-			cuts[i][c] = c < task->combined->features[i].n_bins - 1
-							 ? task->combined->features[i].cuts[c]
-							 : (double) INFINITY;
-	for (int64_t row = 0; row < data->bins->n_rows; row++)
-		fill_bytes(combiner, (const double(*)[AG_STAT_BINS - 1]) cuts,
-				   s->codes[row] == AG_NO_CODE ? nothing : s->totals + s->codes[row] * width,
-				   bytes + row * combiner->row_bytes);
-	memset(sums, 0, n_codes * width * sizeof *sums);
-	for (int64_t i = 0; i < data->n_train; i++)
+	table_init(combiner, task->combined, &table);
+	for (int64_t row = 0; row < combiner->data->bins->n_rows; row++)
 	{
-		uint32_t row = combiner->orders[p * data->n_train + i];
-		double *cell = sums + s->codes[row] * width;
-		uint8_t *to = bytes + (int64_t) row * combiner->row_bytes;
-		uint8_t common = to[counter];
+		size_t level = s->codes[row] == AG_NO_CODE ? n_codes : s->codes[row];
 
-		fill_bytes(combiner, (const double(*)[AG_STAT_BINS - 1]) cuts, cell, to);
-		to[counter] = common;
-		add_row(combiner, row, cell);
+		memcpy(bytes + (size_t) row * row_bytes, s->levels + level * row_bytes, row_bytes);
 	}
+	memset(s->sums[p], 0, n_codes * width * sizeof(double));
+	fill_ordered_best(combiner, &table, combiner->orders + p * combiner->data->n_train, s->sums[p],
+					  bytes);
 }
 
 static void
@@ -344,6 +445,7 @@ ag_combined_create(AgCombiner *combiner, const AgMembers *members, uint64_t hash
 	sum_all(combiner, n_codes);
 	AG_GO(make_columns(combiner, n_codes, made->own));
 	AG_GO(choose_cuts(combiner, made->own, made));
+	fill_levels(combiner, made);
 	ag_pool_run(ctx->pool, n_permutations, 1, permute_task, &task);
 	AG_GO(ag_check_cancel(ctx));
 	for (int u = 0; u < combiner->n_used; u++)
@@ -405,12 +507,29 @@ typedef struct AgKeyPlace
 	uint32_t code;
 } AgKeyPlace;
 
-static int
-compare_keys(const void *a, const void *b)
+/*
+ * Ascending. Keys are hashes, so each goes near to where it belongs by its size, and a step or two do the rest. heads:
+ * [n + 1] scratch.
+ */
+static void
+sort_keys(const uint64_t *keys, uint32_t n, uint32_t *heads, AgKeyPlace *places)
 {
-	uint64_t x = ((const AgKeyPlace *) a)->key, y = ((const AgKeyPlace *) b)->key;
+	memset(heads, 0, ((size_t) n + 1) * sizeof *heads);
+	for (uint32_t l = 0; l < n; l++)
+		heads[(((unsigned __int128) keys[l] * n) >> 64) + 1]++;
+	for (uint32_t l = 0; l < n; l++)
+		heads[l + 1] += heads[l];
+	for (uint32_t l = 0; l < n; l++)
+		places[heads[((unsigned __int128) keys[l] * n) >> 64]++] = (AgKeyPlace){keys[l], l};
+	for (uint32_t l = 1; l < n; l++)
+	{
+		AgKeyPlace place = places[l];
+		uint32_t at = l;
 
-	return (x > y) - (x < y);
+		for (; at > 0 && places[at - 1].key > place.key; at--)
+			places[at] = places[at - 1];
+		places[at] = place;
+	}
 }
 
 /* Codes become places of ascending keys, as prediction looks them up. */
@@ -420,13 +539,13 @@ sort_codes(AgCombiner *combiner, AgCombination *own)
 	const AgContext *ctx = combiner->ctx;
 	AgKeyPlace *places = NULL;
 	double *values = NULL;
+	uint32_t *heads = NULL;
 	AgStatus status;
 
 	AG_GO(ag_get(ctx, own->n_codes, sizeof *places, &places));
 	AG_GO(ag_get(ctx, own->n_codes, sizeof *values, &values));
-	for (uint32_t l = 0; l < own->n_codes; l++)
-		places[l] = (AgKeyPlace){own->keys[l], l};
-	qsort(places, own->n_codes, sizeof *places, compare_keys);
+	AG_GO(ag_get(ctx, (size_t) own->n_codes + 1, sizeof *heads, &heads));
+	sort_keys(own->keys, own->n_codes, heads, places);
 	for (uint32_t l = 0; l < own->n_codes; l++)
 		own->keys[l] = places[l].key;
 	for (int s = 0; s < combiner->n_stats; s++)
@@ -437,6 +556,7 @@ sort_codes(AgCombiner *combiner, AgCombination *own)
 	}
 done:
 	ag_mem_free(ctx->mem, places);
+	ag_mem_free(ctx->mem, heads);
 	ag_mem_free(ctx->mem, values);
 	return status;
 }

@@ -10,6 +10,8 @@
 #include "engine/model/combine.h"
 
 #define AG_KEY_ORDER 7
+#define AG_ORDER_BLOCKS 1000  /* at least so many are shuffled */
+#define AG_ORDER_ROWS 256     /* at most so many rows make one */
 #define AG_STAT_SAMPLE 200000 /* rows that the cuts of a column are chosen from */
 #define AG_MIDDLE_ROWS 1001   /* that the middle of the labels is taken from */
 #define AG_FEW_CLASSES 3      /* up to so many, each class is counted under all priors */
@@ -275,22 +277,40 @@ done:
 
 /* ---- all of them ---- */
 
-/* Fisher and Yates' shuffle. */
+/*
+ * Fisher and Yates' shuffle, of blocks of rows: rows have no order that means anything, and going through memory in pieces is
+ * several times quicker than jumping from row to row. Numbers of blocks wait at the end of `order`, which rows don't reach before
+ * they were read.
+ */
 void
 ag_stats_order(const AgTrainData *data, uint64_t seed, int p, uint32_t *order)
 {
 	uint64_t key = ag_key(seed, AG_KEY_ORDER);
+	int64_t size = data->n_train / AG_ORDER_BLOCKS + 1, n_blocks, at = 0;
+	uint32_t *blocks;
 
+	size = size < AG_ORDER_ROWS ? size : AG_ORDER_ROWS;
+	n_blocks = (data->n_train + size - 1) / size;
+	blocks = order + (data->n_train - n_blocks);
 	if (p > 0)
 		key = ag_key(key, (uint64_t) p);
-	memcpy(order, data->train_rows, (size_t) data->n_train * sizeof *order);
-	for (int64_t i = 0; i + 1 < data->n_train; i++)
+	for (int64_t i = 0; i < n_blocks; i++)
+		blocks[i] = (uint32_t) i;
+	for (int64_t i = 0; i + 1 < n_blocks; i++)
 	{
-		int64_t j = i + ag_random_below(key, (uint64_t) i, (uint32_t) (data->n_train - i));
-		uint32_t row = order[i];
+		int64_t j = i + ag_random_below(key, (uint64_t) i, (uint32_t) (n_blocks - i));
+		uint32_t block = blocks[i];
 
-		order[i] = order[j];
-		order[j] = row;
+		blocks[i] = blocks[j];
+		blocks[j] = block;
+	}
+	for (int64_t i = 0; i < n_blocks; i++)
+	{
+		int64_t begin = blocks[i] * size, n = data->n_train - begin;
+
+		n = n < size ? n : size;
+		memcpy(order + at, data->train_rows + begin, (size_t) n * sizeof *order);
+		at += n;
 	}
 }
 
