@@ -120,6 +120,37 @@ test_size_penalty(void)
 
 /* ---- statistics ---- */
 
+/* An order has every row once, and another one where it is another order's turn. */
+static void
+test_orders(void)
+{
+	static const int64_t counts[] = {1, 2, 7, 999, 1000, 1001, 1999, 2003, 70001, 300007};
+
+	for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++)
+	{
+		int64_t n = counts[c], n_moved = 0;
+		uint32_t *rows = calloc((size_t) n, 4), *orders = calloc((size_t) n, 8);
+		uint8_t *seen = calloc((size_t) n, 1);
+		AgTrainData data = {.train_rows = rows, .n_train = n};
+
+		for (int64_t i = 0; i < n; i++)
+			rows[i] = (uint32_t) (3 * i);
+		for (int p = 0; p < 2; p++)
+			ag_stats_order(&data, 5, p, orders + p * n);
+		for (int64_t i = 0; i < n; i++)
+		{
+			n_moved += orders[i] != orders[n + i];
+			AG_REQUIRE(orders[n + i] % 3 == 0 && orders[n + i] < 3 * n);
+			seen[orders[n + i] / 3] = 1;
+		}
+		AG_CHECK(memchr(seen, 0, (size_t) n) == NULL);
+		AG_CHECK(n < 900 || n_moved > n * 9 / 10);
+		free(rows);
+		free(orders);
+		free(seen);
+	}
+}
+
 /* A training row's statistic by the rows before it in the permutation's order, other rows' by all. */
 static void
 test_statistics(void)
@@ -504,6 +535,7 @@ test_allocations(void)
 int
 main(void)
 {
+	test_orders();
 	test_statistics();
 	test_learns();
 	test_size_penalty();
