@@ -30,12 +30,12 @@ SELECT ag_fit('qt', 'y', '{"name": "qb", "problem_type": "quantile", "ignored_co
 SELECT bool_and(q = (SELECT array_agg(v ORDER BY v) FROM unnest(q) AS v)) AS ordered, min(cardinality(q)) AS levels
 FROM (SELECT ag_predict_quantiles('qb', t) AS q FROM qt AS t) AS t;
 SELECT best_model FROM ag_models WHERE name = 'qb';
--- nets
+-- nets and the linear model
 SELECT ag_fit('qt', 'y', '{"name": "qn", "problem_type": "quantile", "quantile_levels": [0.1, 0.5, 0.9], "ignored_columns": ["id"],
-    "hyperparameters": {"NN_TORCH": {"num_epochs": 30}, "FASTAI": {"epochs": 20}, "REALMLP": {"num_epochs": 20}}}');
+    "hyperparameters": {"LR": {}, "NN_TORCH": {"num_epochs": 30}, "FASTAI": {"epochs": 20}, "REALMLP": {"num_epochs": 20}}}');
 SELECT m AS net, bool_and(q[1] <= q[2] AND q[2] <= q[3]) AS ordered, abs(avg((y < q[1])::int) - 0.1) < 0.08 AND abs(avg((y < q[2])::int) - 0.5) < 0.1
     AND abs(avg((y < q[3])::int) - 0.9) < 0.08 AS covers
-FROM (SELECT t.y, m, ag_predict_quantiles('qn/' || m, t) AS q FROM qt AS t, unnest(ARRAY['NN_TORCH', 'FASTAI', 'REALMLP']) AS m) AS s GROUP BY m ORDER BY m COLLATE "C";
+FROM (SELECT t.y, m, ag_predict_quantiles('qn/' || m, t) AS q FROM qt AS t, unnest(ARRAY['LR', 'NN_TORCH', 'FASTAI', 'REALMLP']) AS m) AS s GROUP BY m ORDER BY m COLLATE "C";
 -- errors name what is wrong
 SELECT ag_fit('qt', 'y', '{"problem_type": "quantile", "quantile_levels": []}');
 SELECT ag_fit('qt', 'y', '{"problem_type": "quantile", "quantile_levels": [0.5, 1.5]}');

@@ -16,15 +16,13 @@
 /* Why a family can't predict quantiles. */
 #define FEW_NEIGHBOURS "a few neighbours say little about quantiles"
 #define LEAVES_OF_MEANS "its leaves keep means, not distributions"
-#define NO_SLOPE "its losses are the squared error and log-loss"
 
 static const AgFamily families[AG_FAMILY_LAST] = {
 	[AG_FAMILY_GBM] = {AG_FAMILY_GBM, "GBM", "gradient-boosted trees, grown leaf by leaf",
 					   ag_gbm_specs, &ag_gbm_n_specs, sizeof(AgBoostParams), true, true,
 					   .keeps_monotone = true, .check = ag_gbm_check},
 	[AG_FAMILY_LR] = {AG_FAMILY_LR, "LR", "linear and logistic regression", ag_linear_specs,
-					  &ag_linear_n_specs, sizeof(AgLinearParams), false, false,
-					  .no_quantiles = NO_SLOPE},
+					  &ag_linear_n_specs, sizeof(AgLinearParams), false, false},
 	[AG_FAMILY_KNN] = {AG_FAMILY_KNN, "KNN", "nearest neighbours", ag_knn_specs, &ag_knn_n_specs,
 					   sizeof(AgKnnParams), false, false, .no_quantiles = FEW_NEIGHBOURS},
 	[AG_FAMILY_RF] = {AG_FAMILY_RF, "RF", "random forest", ag_rf_specs, &ag_rf_n_specs,

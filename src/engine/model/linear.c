@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/base/maths.h"
+#include "engine/model/ascending.h"
 
 #define TAG_HEAD 1u
 #define TAG_INTERCEPTS 2u
@@ -69,11 +70,12 @@ corrupt(const AgContext *ctx, const char *what)
 static AgStatus
 check(const AgContext *ctx, const AgLinear *linear)
 {
-	bool outputs_fit =
-		linear->link == AG_LINK_SOFTMAX ? linear->n_outputs >= 2 : linear->n_outputs == 1;
+	bool outputs_fit = linear->link == AG_LINK_SOFTMAX     ? linear->n_outputs >= 2
+					   : linear->link == AG_LINK_QUANTILES ? linear->n_outputs >= 1
+														   : linear->n_outputs == 1;
 
 	if ((linear->link != AG_LINK_IDENTITY && linear->link != AG_LINK_SIGMOID &&
-		 linear->link != AG_LINK_SOFTMAX) ||
+		 linear->link != AG_LINK_SOFTMAX && linear->link != AG_LINK_QUANTILES) ||
 		!outputs_fit || linear->zero != 0)
 		return corrupt(ctx, "its link function and its outputs don't fit");
 	if (!isfinite(linear->centre) || !isfinite(linear->spread))
@@ -191,10 +193,11 @@ apply_link(const AgLinear *linear, double *out)
 {
 	double greatest = out[0], sum = 0.0;
 
-	if (linear->link == AG_LINK_IDENTITY)
+	if (linear->link == AG_LINK_IDENTITY || linear->link == AG_LINK_QUANTILES)
 	{
-		out[0] = linear->centre + linear->spread * out[0];
-		out[0] = fmin(fmax(out[0], -DBL_MAX), DBL_MAX);
+		for (uint32_t k = 0; k < linear->n_outputs; k++)
+			out[k] = fmin(fmax(linear->centre + linear->spread * out[k], -DBL_MAX), DBL_MAX);
+		ag_ascending(out, (int) linear->n_outputs, out);
 		return;
 	}
 	if (linear->link == AG_LINK_SIGMOID)

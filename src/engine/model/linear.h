@@ -43,10 +43,10 @@ extern const int ag_linear_n_specs;
 typedef struct AgLinear
 {
 	uint32_t n_outputs; /* scores: 1, or the number of classes */
-	uint32_t link;      /* AgLink: IDENTITY, SIGMOID or SOFTMAX */
+	uint32_t link;      /* AgLink: IDENTITY, SIGMOID, SOFTMAX or QUANTILES */
 	uint32_t n_terms;
 	uint32_t zero;
-	double centre, spread;      /* IDENTITY: the prediction is centre + spread * score */
+	double centre, spread;      /* IDENTITY, QUANTILES: predictions are centre + spread * score */
 	const double *intercepts;   /* [n_outputs] */
 	const double *coefficients; /* [n_terms][n_outputs] */
 	const AgDense *dense;
@@ -69,7 +69,7 @@ typedef struct AgLinearResult
  * Trains on data->train_rows of a matrix that `dense` (fitted on those rows) made of the whole table; data->bins isn't
  * looked at. The same bytes at any number of threads. At the deadline it gives the best so far (at worst the classes'
  * frequencies or the mean), AG_ERR_CANCELLED within 100 ms of the flag. Classes without a training row get a
- * probability near 0. AG_ERR_UNSUPPORTED for quantile problems, AG_ERR_DATA without training rows.
+ * probability near 0. AG_ERR_DATA without training rows.
  */
 AgStatus ag_linear_train(const AgContext *ctx, const AgDense *dense, const AgDenseMatrix *matrix,
 						 const AgTrainData *data, const AgLinearParams *params,

@@ -46,7 +46,7 @@ ag_linear_sum_init(AgLinearProblem *problem)
 				  &problem->parts));
 	AG_TRY(ag_get(ctx, (size_t) problem->n_parts, sizeof(double), &problem->losses));
 	AG_TRY(ag_get_zeroed(ctx, (size_t) n_threads, sizeof(double *), &problem->scratch));
-	for (int t = 0; t < n_threads && problem->link == AG_LINK_SOFTMAX; t++)
+	for (int t = 0; t < n_threads && ag_linear_is_wide(problem); t++)
 		AG_TRY(ag_get(ctx, (size_t) problem->block_rows,
 					  (stride + problem->n_padded) * sizeof(double), &problem->scratch[t]));
 	return AG_OK;
@@ -180,6 +180,35 @@ softmax_slopes(const AgLinearProblem *problem, int64_t begin, int n, double *sco
 	return loss;
 }
 
+/*
+ * The same for quantiles. The absolute value in |d| / 2 + (level - 1/2) d becomes a parabola within bend of 0: L-BFGS needs slopes
+ * that don't jump, and so near the target both losses ask for the same.
+ */
+static double
+quantile_slopes(const AgLinearProblem *problem, int64_t begin, int n, double *scores)
+{
+	double bend = problem->bend, loss = 0.0;
+
+	for (int b = 0; b < n; b++)
+	{
+		double w = problem->weight != NULL ? problem->weight[begin + b] : 1.0;
+		double *row = scores + (size_t) b * problem->n_padded;
+
+		for (uint32_t k = 0; k < problem->n_outputs; k++)
+		{
+			double d = problem->target[begin + b] - row[k], size = fabs(d);
+			double tilt = problem->quantiles[k] - 0.5;
+			double half = size < bend ? d / (2.0 * bend) : d > 0.0 ? 0.5 : -0.5;
+
+			loss += w * ((size < bend ? d * d / (4.0 * bend) + bend / 4.0 : size / 2.0) + tilt * d);
+			row[k] = -w * (half + tilt);
+		}
+		for (uint32_t k = problem->n_outputs; k < problem->n_padded; k++)
+			row[k] = 0.0;
+	}
+	return loss;
+}
+
 static void
 add_vector(double *to, const double *from, uint32_t n)
 {
@@ -188,8 +217,7 @@ add_vector(double *to, const double *from, uint32_t n)
 }
 
 static double
-block_softmax(const AgLinearProblem *problem, int64_t begin, int n, double *gradient,
-			  double *scratch)
+block_wide(const AgLinearProblem *problem, int64_t begin, int n, double *gradient, double *scratch)
 {
 	const AgDenseMatrix *matrix = problem->matrix;
 	uint32_t padded = problem->n_padded;
@@ -216,7 +244,8 @@ block_softmax(const AgLinearProblem *problem, int64_t begin, int n, double *grad
 		for (uint32_t s = 0; s < matrix->n_slots; s++)
 			add_vector(row_scores, by_column + (size_t) slots[s] * padded, padded);
 	}
-	loss = softmax_slopes(problem, begin, n, scores);
+	loss = problem->link == AG_LINK_QUANTILES ? quantile_slopes(problem, begin, n, scores)
+											  : softmax_slopes(problem, begin, n, scores);
 	for (int b = 0; b < n; b++)
 	{
 		const uint32_t *slots = matrix->slots + (size_t) problem->rows[begin + b] * matrix->n_slots;
@@ -255,8 +284,8 @@ sum_parts(void *arg, int64_t begin, int64_t end, int thread)
 				atomic_store(&problem->late, true);
 				return;
 			}
-			loss += problem->link == AG_LINK_SOFTMAX
-						? block_softmax(problem, at, n, gradient, problem->scratch[thread])
+			loss += ag_linear_is_wide(problem)
+						? block_wide(problem, at, n, gradient, problem->scratch[thread])
 						: block_single(problem, at, n, gradient);
 			at += n;
 		}

@@ -23,10 +23,12 @@ typedef struct AgLinearProblem
 	uint32_t n_padded;  /* n_outputs, rounded up to 8 where it isn't 1 */
 	uint32_t n_numbers; /* of the matrix, without its padding */
 	uint32_t n_columns;
-	double *target;    /* [n_rows] IDENTITY: mean 0, spread 1 */
-	int32_t *class_of; /* [n_rows] otherwise */
-	double *weight;    /* [n_rows] mean 1; NULL: all 1 */
-	double l2, l1;     /* of the mean loss: (1 - r) / (C n), r / (C n) */
+	double *target;          /* [n_rows] IDENTITY, QUANTILES: mean 0, spread 1 */
+	const double *quantiles; /* [n_outputs] QUANTILES: levels */
+	double bend;             /* likewise: how near to the target the loss is a parabola */
+	int32_t *class_of;       /* [n_rows] otherwise */
+	double *weight;          /* [n_rows] mean 1; NULL: all 1 */
+	double l2, l1;           /* of the mean loss: (1 - r) / (C n), r / (C n) */
 	/* of the sum */
 	int n_parts;      /* fixed by n_rows and n_values, never by the threads */
 	size_t n_values;  /* parameters, padding included */
@@ -38,6 +40,13 @@ typedef struct AgLinearProblem
 	double *gradient;
 	_Atomic bool late; /* the deadline passed in the middle of a sum */
 } AgLinearProblem;
+
+/* Several scores a row. */
+static inline bool
+ag_linear_is_wide(const AgLinearProblem *problem)
+{
+	return problem->link == AG_LINK_SOFTMAX || problem->link == AG_LINK_QUANTILES;
+}
 
 static inline size_t
 ag_linear_intercept_at(const AgLinearProblem *problem)

@@ -13,6 +13,10 @@
 
 #define PREDICT_ROWS 64
 /* A squared loss is quadratic: it is cheap to come closer, and scikit-learn's is exact. */
+#define FIRST_BEND 0.05 /* of the target's spread */
+#define LEAST_BEND 1e-6
+#define BEND_OF_LOSS 0.1 /* of the mean loss of a level */
+#define MOST_PASSES 6
 #define SQUARED_TOLERANCE 1e-2
 
 typedef struct Training
@@ -128,9 +132,6 @@ set_up(Training *t)
 	bool binary = data->n_classes == 2;
 	double n = (double) data->n_train, share;
 
-	if (data->problem == AG_PROBLEM_QUANTILE)
-		return ag_error_set(t->ctx->error, AG_ERR_UNSUPPORTED,
-							"linear models do not predict quantiles");
 	if (data->n_train < 1)
 		return ag_error_set(t->ctx->error, AG_ERR_DATA, "there are no training rows");
 	problem->ops = ag_vector_ops();
@@ -140,16 +141,20 @@ set_up(Training *t)
 	problem->n_numbers = t->dense->n_numbers;
 	problem->n_columns = t->dense->n_columns;
 	AG_TRY(take_weights(t));
-	if (data->problem == AG_PROBLEM_REGRESSION)
-		AG_TRY(take_target(t));
-	else
+	if (ag_problem_has_classes(data->problem))
 		AG_TRY(take_classes(t));
+	else
+		AG_TRY(take_target(t));
 	problem->link = data->problem == AG_PROBLEM_REGRESSION ? AG_LINK_IDENTITY
+					: data->problem == AG_PROBLEM_QUANTILE ? AG_LINK_QUANTILES
 					: binary                               ? AG_LINK_SIGMOID
 														   : AG_LINK_SOFTMAX;
-	problem->n_outputs = problem->link == AG_LINK_SOFTMAX ? t->n_present : 1;
+	problem->quantiles = data->quantiles;
+	problem->n_outputs = problem->link == AG_LINK_SOFTMAX     ? t->n_present
+						 : problem->link == AG_LINK_QUANTILES ? (uint32_t) data->n_quantiles
+															  : 1;
 	problem->n_padded =
-		problem->link == AG_LINK_SOFTMAX ? (problem->n_outputs + 7) / 8 * 8 : problem->n_outputs;
+		ag_linear_is_wide(problem) ? (problem->n_outputs + 7) / 8 * 8 : problem->n_outputs;
 	share = t->params->penalty == AG_PENALTY_L1            ? 1.0
 			: t->params->penalty == AG_PENALTY_ELASTIC_NET ? t->params->l1_ratio
 														   : 0.0;
@@ -165,6 +170,15 @@ prior_of(const Training *t, int k)
 	double w = t->class_weight[k];
 
 	return ag_ln((w > 0.0 ? w : 0.5) / (double) t->data->n_train);
+}
+
+/* The normal distribution's quantile, roughly (logistic): the target has mean 0 and spread 1. */
+static double
+first_quantile(const Training *t, uint32_t k)
+{
+	double level = t->problem.quantiles[k];
+
+	return 0.55 * ag_ln(level / (1.0 - level));
 }
 
 /*
@@ -196,7 +210,7 @@ begin(Training *t)
 	{
 		double h = 1.0, q = 0.5;
 
-		for (int c = 0; problem->link != AG_LINK_IDENTITY && c < t->data->n_classes; c++)
+		for (int c = 0; c < t->data->n_classes; c++)
 			if (t->place_of[c] == (problem->link == AG_LINK_SIGMOID ? 1 : (int32_t) k))
 			{
 				q = t->class_weight[c] / n;
@@ -204,8 +218,10 @@ begin(Training *t)
 				if (problem->link == AG_LINK_SIGMOID)
 					t->x[ag_linear_intercept_at(problem)] -= prior_of(t, 1 - c);
 			}
-		if (problem->link != AG_LINK_IDENTITY)
+		if (t->data->n_classes > 0)
 			h = fmax(q * (1.0 - q), 1e-6);
+		if (problem->link == AG_LINK_QUANTILES && k < problem->n_outputs)
+			t->x[ag_linear_intercept_at(problem) + k] = first_quantile(t, k);
 		for (size_t j = 0; j < n_terms; j++)
 		{
 			t->diagonal[j * padded + k] = sqrt(fmax(moment[j], 1e-9) * h) + problem->l2;
@@ -230,6 +246,10 @@ find_objective(Training *t, double *value)
 	return status;
 }
 
+/*
+ * Quantiles: the parabola near the target must be narrow beside the errors, which aren't known before; so it is made narrower until
+ * it is, each time from where the last one ended.
+ */
 static AgStatus
 minimise(Training *t, AgLinearResult *result)
 {
@@ -257,8 +277,21 @@ minimise(Training *t, AgLinearResult *result)
 			status = find_objective(t, &result->objective);
 		return status == AG_ERR_TIME ? AG_OK : status;
 	}
-	AG_TRY(ag_minimise(t->ctx, &minimum));
-	result->n_iter = minimum.n_iter;
+	for (int pass = 0; pass < MOST_PASSES; pass++)
+	{
+		double bend = BEND_OF_LOSS * minimum.value / problem->n_outputs;
+
+		if (pass > 0 && (!minimum.converged || !(bend < 0.5 * problem->bend)))
+			break;
+		problem->bend = pass == 0 ? FIRST_BEND : fmax(bend, LEAST_BEND);
+		minimum.max_iter = t->params->max_iter - result->n_iter;
+		if (minimum.max_iter < 1)
+			break;
+		AG_TRY(ag_minimise(t->ctx, &minimum));
+		result->n_iter += minimum.n_iter;
+		if (problem->link != AG_LINK_QUANTILES)
+			break;
+	}
 	result->converged = minimum.converged;
 	result->stopped_by_time = minimum.stopped_by_time;
 	result->objective = minimum.value;
@@ -298,7 +331,7 @@ fill_model(const Training *t, double *intercepts, double *coefficients, uint32_t
 		}
 	for (uint32_t k = 0; k < n_outputs; k++)
 	{
-		int32_t place = problem->link == AG_LINK_SOFTMAX ? t->place_of[k] : 0;
+		int32_t place = problem->link == AG_LINK_SOFTMAX ? t->place_of[k] : (int32_t) k;
 
 		if (place < 0) /* as much rarer than the rarest as half a row is */
 		{
@@ -318,7 +351,8 @@ fill_model(const Training *t, double *intercepts, double *coefficients, uint32_t
 static AgStatus
 make_model(const Training *t, AgLinear **linear)
 {
-	uint32_t n_outputs = t->problem.link == AG_LINK_SOFTMAX ? (uint32_t) t->data->n_classes : 1;
+	uint32_t n_outputs =
+		t->problem.link == AG_LINK_SOFTMAX ? (uint32_t) t->data->n_classes : t->problem.n_outputs;
 	uint32_t n_terms = t->dense->n_numbers + t->dense->n_columns;
 	double *intercepts = NULL, *coefficients = NULL;
 	AgArena arena;
@@ -401,7 +435,7 @@ ag_linear_train(const AgContext *ctx, const AgDense *dense, const AgDenseMatrix 
 	AG_GO(set_up(&t));
 	AG_GO(ag_linear_sum_init(&t.problem));
 	AG_GO(begin(&t));
-	if (t.problem.link != AG_LINK_IDENTITY && t.n_present < 2)
+	if (ag_problem_has_classes(data->problem) && t.n_present < 2)
 		result->converged = true; /* one class: its prior says all */
 	else
 		AG_GO(minimise(&t, result));
@@ -435,9 +469,9 @@ ag_linear_result_free(const AgContext *ctx, AgLinearResult *result)
 int64_t
 ag_linear_memory(const AgDense *dense, const AgTrainData *data)
 {
-	size_t padded = data->problem == AG_PROBLEM_REGRESSION || data->n_classes <= 2
+	size_t padded = data->problem == AG_PROBLEM_REGRESSION || data->problem == AG_PROBLEM_BINARY
 						? 1
-						: ((size_t) data->n_classes + 7) / 8 * 8;
+						: ((size_t) ag_train_outputs(data) + 7) / 8 * 8;
 	size_t stride = ((size_t) dense->n_numbers + 15) / 16 * 16;
 	size_t n_values = (stride + dense->n_columns + 2) * padded;
 	int n_parts = ag_linear_sum_parts(data->n_train, n_values);

@@ -436,7 +436,7 @@ dense_memory(const AgTrainData *data)
 static int64_t
 linear_memory(const AgModelConfig *config, const AgTrainData *data, int n_threads)
 {
-	int64_t outputs = data->n_classes > 2 ? data->n_classes : 1;
+	int64_t outputs = data->n_classes == 2 ? 1 : ag_train_outputs(data);
 
 	return dense_memory(data) + data->n_train * outputs * 24 +
 		   (int64_t) data->bins->n_features * 256 * outputs * 8 * 30;
