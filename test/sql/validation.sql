@@ -56,6 +56,16 @@ BEGIN;
 SELECT ag_fit_async('va', 'y', '{"name": "va_no", "tuning_data": "va_other"}');
 ROLLBACK;
 
+-- bags scored on rows that none of their folds has: at random, the latest, one's own
+SELECT va_fit('va_held', 'y', '{"num_bag_folds": 3, "num_bag_sets": 2, "use_bag_holdout": true, "holdout_frac": 0.2, "hyperparameters": {"GBM": {"num_boost_round": 20}, "RF": {"n_estimators": 5}, "LR": {}, "KNN": {}}}');
+SELECT va_rows('va_held'), count(*) AS out_of_all FROM ag_predict_oof('va_held');
+SELECT abs(sqrt(avg((label::float8 - prediction::float8) ^ 2)) + (SELECT score_val FROM ag_models WHERE name = 'va_held')) < 1e-3 AS scored_there FROM ag_predict_oof('va_held');
+SELECT va_fit('va_held_late', 'y', '{"num_bag_folds": 3, "use_bag_holdout": true, "time_column": "day", "holdout_frac": 0.2, "ignored_columns": "day"}');
+SELECT va_rows('va_held_late'), score_val < -900 AS hard FROM ag_models WHERE name = 'va_held_late';
+SELECT va_fit('va_held_own', 'k', '{"num_bag_folds": 3, "use_bag_holdout": true, "tuning_data": "SELECT * FROM va WHERE x < 10", "refit_full": true}', 'SELECT * FROM va WHERE x >= 10');
+SELECT va_rows('va_held_own'), abs(m.score_val - e.value) < 1e-9 AS scored_there FROM ag_models m, ag_evaluate('va_held_own', 'SELECT * FROM va WHERE x < 10') e WHERE m.name = 'va_held_own' AND e.metric = 'accuracy';
+SELECT va_fit('va_no', 'y', '{"use_bag_holdout": true}'), va_fit('va_no', 'y', '{"use_bag_holdout": true, "num_bag_folds": 2, "num_stack_levels": 1}');
+
 -- weights in scores
 SELECT va_fit('va_weighed', 'y', '{"sample_weight": "w", "weight_evaluation": true, "tuning_data": "va"}');
 SELECT abs(score_val + sql) < 1e-9 AS weighed FROM ag_models, (SELECT sqrt(sum(w * (ag_predict('va_weighed', va) - y) ^ 2) / sum(w)) AS sql FROM va) s WHERE name = 'va_weighed';

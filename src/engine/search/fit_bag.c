@@ -160,7 +160,7 @@ child_add(Set *set, int fold, uint8_t *n_predictions)
 	const double *from = set->trained[fold].valid_proba;
 	int width = ag_fit_width(fit);
 
-	for (int64_t i = 0; i < v->n_scored; i++)
+	for (int64_t i = 0; i < v->n_scored && !v->is_held_out; i++)
 	{
 		if (fold_of[v->scored_rows[i]] != fold)
 			continue;
@@ -175,6 +175,19 @@ child_add(Set *set, int fold, uint8_t *n_predictions)
 	*child = set->trained[fold];
 	memset(&set->trained[fold], 0, sizeof set->trained[fold]);
 	model->child_at[model->n_children++] = set->number * v->n_folds + fold;
+}
+
+/* Likewise of the rows that are held out from all folds. before: the set's status so far. */
+static AgStatus
+held_add(Set *set, int fold, uint8_t *n_predictions, AgStatus before)
+{
+	AgFit *fit = set->fit;
+
+	AG_TRY(ag_fit_held_predict(fit, set->ctx, &set->trained[fold], set->model->proba));
+	for (int64_t i = 0; i < fit->validation.n_scored; i++)
+		n_predictions[i]++;
+	set->model->n_covered = fit->validation.n_scored;
+	return before;
 }
 
 /*
@@ -366,8 +379,12 @@ set_fit(AgFit *fit, AgContext *ctx, int number, AgFitModel *model, uint8_t *n_pr
 	if (settled != AG_OK)
 		status = settled;
 	for (int fold = 0; fold < n_folds && (status == AG_OK || status == AG_ERR_TIME); fold++)
+	{
+		if (set.status[fold] == AG_OK && fit->validation.is_held_out)
+			status = held_add(&set, fold, n_predictions, status);
 		if (set.status[fold] == AG_OK)
 			child_add(&set, fold, n_predictions);
+	}
 done:
 	for (int s = 0; set.slots != NULL && s < set.n_slots; s++)
 		slot_close(&set, &set.slots[s]);

@@ -162,7 +162,11 @@ folds_tell(AgFit *fit)
 {
 	const AgValidation *v = &fit->validation;
 
-	if (v->is_forward)
+	if (v->is_held_out)
+		ag_log(&fit->ctx, AG_LOG_NORMAL,
+			   "Models are bags of %d folds of the other %lld rows, scored on those held out",
+			   v->n_folds, (long long) (fit->n_rows - v->n_scored));
+	else if (v->is_forward)
 		ag_log(&fit->ctx, AG_LOG_NORMAL,
 			   "Models are bags of %d folds forward in time: each is trained on the rows before "
 			   "those that it is scored on; the %lld earliest rows have no score",
@@ -177,11 +181,11 @@ folds_tell(AgFit *fit)
 			   "Models are bags of %d folds; rows are scored by the model that was trained without "
 			   "them",
 			   v->n_folds);
-	if (v->n_scored < fit->n_rows && !v->is_forward)
+	if (v->n_scored < fit->n_rows && !v->is_forward && !v->is_held_out)
 		ag_log(&fit->ctx, AG_LOG_NORMAL,
 			   "%lld rows, the only ones of their classes, are trained on in every fold",
 			   (long long) (fit->n_rows - v->n_scored));
-	if (!isnan(fit->options->holdout_frac))
+	if (!isnan(fit->options->holdout_frac) && !v->is_held_out)
 		ag_log(&fit->ctx, AG_LOG_NORMAL, "\"holdout_frac\" is not used: bags validate on all rows");
 }
 
@@ -207,6 +211,13 @@ folds_affordable(AgFit *fit, int folds)
 	return folds;
 }
 
+/* Folds forward in time; where the latest rows are held out, those of the others are as any. */
+static bool
+goes_by_time(const AgFit *fit)
+{
+	return fit->moment != NULL && !fit->validation.is_held_out;
+}
+
 AgStatus
 ag_fit_deal(AgFit *fit, int set, uint8_t *fold_of)
 {
@@ -215,7 +226,7 @@ ag_fit_deal(AgFit *fit, int set, uint8_t *fold_of)
 	int64_t *begin = NULL;
 	AgStatus status;
 
-	if (fit->moment != NULL)
+	if (goes_by_time(fit))
 		return ag_time_deal(fit, fold_of);
 	if (fit->group_of != NULL)
 		return ag_groups_deal(fit, set, fold_of);
@@ -235,12 +246,19 @@ folds_deal(AgFit *fit, int n_folds)
 	size_t n = (size_t) fit->n_rows;
 
 	v->n_folds = n_folds;
-	v->n_sets = fit->moment != NULL ? 1 : fit->options->num_bag_sets; /* time goes one way only */
+	v->n_sets = goes_by_time(fit) ? 1 : fit->options->num_bag_sets; /* time goes one way only */
 	AG_TRY(ag_get(&fit->ctx, n, (size_t) v->n_sets, &v->fold_of));
-	AG_TRY(ag_get(&fit->ctx, n, sizeof(uint32_t), &v->scored_rows));
+	if (!v->is_held_out)
+		AG_TRY(ag_get(&fit->ctx, n, sizeof(uint32_t), &v->scored_rows));
 	for (int set = 0; set < v->n_sets; set++)
-		AG_TRY(ag_fit_deal(fit, set, v->fold_of + (int64_t) set * fit->n_rows));
-	for (int64_t r = 0; r < fit->n_rows; r++)
+	{
+		uint8_t *fold_of = v->fold_of + (int64_t) set * fit->n_rows;
+
+		AG_TRY(ag_fit_deal(fit, set, fold_of));
+		for (int64_t i = 0; v->is_held_out && i < v->n_scored; i++)
+			fold_of[v->scored_rows[i]] = AG_FIT_HELD;
+	}
+	for (int64_t r = 0; r < fit->n_rows && !v->is_held_out; r++)
 		if (v->fold_of[r] != AG_FIT_NO_FOLD)
 			v->scored_rows[v->n_scored++] = (uint32_t) r;
 	folds_tell(fit);
@@ -266,6 +284,26 @@ ag_fit_split_fold(const AgFit *fit, int set, int fold, AgSplit *split)
 			split->train_rows[split->n_train++] = (uint32_t) r;
 }
 
+/* Rows held out as without bags; of the split only they stay. */
+static AgStatus
+hold_out_beside(AgFit *fit)
+{
+	AgValidation *v = &fit->validation;
+
+	AG_TRY(ag_fit_hold_out(fit));
+	ag_mem_free(fit->ctx.mem, v->split.train_rows);
+	v->split.train_rows = NULL;
+	v->scored_rows = v->split.valid_rows; /* from here on its owner */
+	v->split.valid_rows = NULL;
+	v->split.n_train = v->split.n_valid = 0;
+	v->is_held_out = v->n_scored > 0;
+	if (v->is_held_out)
+		return AG_OK;
+	ag_mem_free(fit->ctx.mem, v->scored_rows); /* too few rows for that */
+	v->scored_rows = NULL;
+	return AG_OK;
+}
+
 AgStatus
 ag_fit_split(AgFit *fit)
 {
@@ -275,6 +313,8 @@ ag_fit_split(AgFit *fit)
 		n_folds = folds_fit(fit, n_folds);
 	if (n_folds > 0)
 		n_folds = folds_affordable(fit, n_folds);
+	if (n_folds > 0 && fit->options->use_bag_holdout)
+		AG_TRY(hold_out_beside(fit));
 	if (n_folds > 0)
 		AG_TRY(folds_deal(fit, n_folds));
 	else

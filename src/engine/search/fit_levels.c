@@ -59,7 +59,7 @@ ag_fit_plan_levels(AgFit *fit)
 							asked > 0 ? "num_stack_levels" : "dynamic_stacking");
 	if (asked >= 0)
 		fit->n_levels += asked;
-	else if (ag_fit_is_monotone(fit))
+	else if (ag_fit_is_monotone(fit) || fit->validation.is_held_out)
 		fit->n_levels = 1;
 	else if (options->dynamic_stacking == AG_DYNAMIC_ON)
 		fit->n_levels++;

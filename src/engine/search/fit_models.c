@@ -15,7 +15,7 @@ is_last_reader(const AgFit *fit, int m)
 	const AgModelConfig *models = fit->options->models;
 	int first = fit->options->refit_full != AG_REFIT_NONE ? 0 : m + 1;
 
-	if (fit->n_levels > 1)
+	if (fit->n_levels > 1 || fit->validation.is_held_out)
 		return false;
 	for (int i = first; i < fit->options->n_models; i++)
 		if (!ag_family_shares_rows(&models[m], &models[i]))

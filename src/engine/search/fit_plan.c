@@ -317,6 +317,8 @@ options_write(AgWriter *out, const AgFit *fit)
 static int64_t
 rows_trained(const AgFit *fit)
 {
+	if (fit->validation.is_held_out)
+		return fit->n_rows - fit->validation.n_scored;
 	return fit->validation.n_folds > 0 ? fit->n_rows : fit->validation.split.n_train;
 }
 

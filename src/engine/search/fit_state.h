@@ -14,6 +14,7 @@
 
 #define AG_FIT_NO_FOLD 255 /* a row that is in every fold's training part */
 #define AG_FIT_HELD 254    /* a row that is in none: held back from all of them */
+#define AG_FIT_HELD 254    /* one that is in none: held out from all folds */
 #define AG_FIT_NAME 80     /* of a model or an ensemble */
 
 /* Which rows one model trains on and which stop it; both ascend. */
@@ -36,8 +37,9 @@ typedef struct AgValidation
 	uint32_t *scored_rows; /* the split's valid_rows without bagging */
 	double *target;
 	int32_t *class_of;
-	double *weight;  /* of the scored rows, where weights count in scores; else NULL */
-	bool is_forward; /* folds ascend in time: none trains on rows of later ones */
+	double *weight;   /* of the scored rows, where weights count in scores; else NULL */
+	bool is_held_out; /* bags are scored on rows that are held out from all folds */
+	bool is_forward;  /* folds ascend in time: none trains on rows of later ones */
 } AgValidation;
 
 /* One configuration that was fitted: as one model, or as a bag of children, one a fold. */
@@ -235,6 +237,9 @@ AgStatus ag_fit_value(AgFit *fit, const AgContext *ctx, int64_t n, const double 
 /* fit_bag.c: trains the children, and scores them on the rows they haven't seen. How many run at a time, CPUs permitting. */
 AgStatus ag_fit_bag(AgFit *fit, AgContext *ctx, AgFitModel *model);
 int ag_folds_at_a_time(const AgFitOptions *options, int64_t n_rows);
+/* fit_heldout.c: adds a child's predictions of the scored rows, which are held out from all folds, to proba. */
+AgStatus ag_fit_held_predict(AgFit *fit, const AgContext *ctx, const AgTrained *trained,
+							 double *proba);
 /* fit_failures.c. The message is copied. As a JSON array, one object a model. */
 void ag_fit_failure_add(AgFit *fit, const AgFitModel *model, AgStatus status, const char *message);
 void ag_fit_failures_write(const AgFit *fit, AgWriter *out);

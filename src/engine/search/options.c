@@ -298,6 +298,12 @@ parse_dry_run(OptionParser *p, const AgOptionNode *node)
 }
 
 static AgStatus
+parse_use_bag_holdout(OptionParser *p, const AgOptionNode *node)
+{
+	return bool_parse(p, node, &p->out->use_bag_holdout);
+}
+
+static AgStatus
 parse_time_column(OptionParser *p, const AgOptionNode *node)
 {
 	return column_parse(p, node, &p->out->time_column);
@@ -464,6 +470,7 @@ static const struct
 	{"groups", parse_groups},
 	{"weight_evaluation", parse_weight_evaluation},
 	{"time_column", parse_time_column},
+	{"use_bag_holdout", parse_use_bag_holdout},
 	{"dry_run", parse_dry_run},
 	{"replay", parse_replay},
 	{"tuning_data", parse_tuning_data},
@@ -586,14 +593,27 @@ validation_check(OptionParser *p)
 							"option \"label_count_threshold\" is for problem type multiclass, and "
 							"this one is %s",
 							ag_problem_name(out->problem));
+	if (out->use_bag_holdout && !has_bags)
+	{
+		ag_error_set(p->err, AG_ERR_OPTION, "option \"use_bag_holdout\" needs \"num_bag_folds\"");
+		return AG_ERR_OPTION;
+	}
+	if (out->use_bag_holdout &&
+		(out->num_stack_levels > 0 || out->dynamic_stacking == AG_DYNAMIC_ON))
+		return together_reject(p, "use_bag_holdout",
+							   out->num_stack_levels > 0 ? "num_stack_levels" : "dynamic_stacking",
+							   "A higher level learns from scores of all rows.");
 	if (out->tuning_data == NULL)
 		return AG_OK;
-	if (has_bags)
+	if (has_bags && !out->use_bag_holdout)
 	{
 		together_reject(p, "tuning_data", "num_bag_folds",
 						"A bag is validated on the rows that it is trained on, each by the models "
 						"that were trained without it.");
-		ag_error_hint(p->err, "Set \"num_bag_folds\" to 0, also where a preset asks for bags.");
+		ag_error_hint(
+			p->err,
+			"Set \"use_bag_holdout\" to true, or \"num_bag_folds\" to 0 where a preset asks for "
+			"bags.");
 		return AG_ERR_OPTION;
 	}
 	if (!isnan(out->holdout_frac) || out->time_column != NULL || out->groups != NULL)
@@ -683,7 +703,10 @@ ag_options_parse(AgMem *mem, const AgOptionEntry *entries, int n_entries, AgFitO
 	p.out->features.seed = p.out->random_state;
 	AG_GO(ag_quantiles_check(p.out, err));
 	if (p.replay != NULL)
+	{
 		AG_GO(ag_replay_parse(p.replay, p.out, err));
+		p.trial_said = false;
+	}
 	AG_GO(ag_monotone_check(p.out, err));
 	AG_GO(metric_check(&p));
 	AG_GO(bagging_check(&p));

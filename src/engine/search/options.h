@@ -169,6 +169,7 @@ typedef struct AgFitOptions
 	char *sample_weight;                   /* a column, or AG_BALANCE_WEIGHT; NULL: none */
 	char *groups;                          /* a column; NULL: none */
 	bool weight_evaluation;                /* weights count in scores, too */
+	bool use_bag_holdout;                  /* bags are scored on rows held out from all folds */
 	char *time_column;                     /* NULL: none */
 	char *tuning_data;                     /* a table or query; NULL: none */
 	AgReplay *replay;              /* NULL: none; else neither time nor memory decides anything */

@@ -95,6 +95,7 @@ ag_replay_parse(const AgOptionNode *node, AgFitOptions *out, AgError *err)
 	AG_TRY(number_read(node, "num_stack_levels", 0, AG_MAX_STACK_LEVELS, &levels, err));
 	out->num_stack_levels = levels;
 	out->auto_stack = false;
+	out->dynamic_stacking = AG_DYNAMIC_OFF; /* its trial is over */
 	if (zone != NULL && zone->type == AG_JSON_STRING)
 	{
 		out->time_zone = ag_arena_strndup(arena, zone->text, strlen(zone->text));

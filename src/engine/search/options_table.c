@@ -87,8 +87,10 @@ static const AgOptionSpec specs[] = {
 	 "Fraction of the rows held out for validation; null: 0.2 to 0.01 by the number of rows"},
 	{"tuning_data", "text", "a table or query", "null", true,
 	 "Validation rows of your own, with the columns of data; none of data is held out then"},
-	{"use_bag_holdout", "boolean", "true or false", "false", false,
-	 "Hold rows out in spite of bagging"},
+	{"use_bag_holdout", "boolean", "true or false", "false", true,
+	 "Score bags and choose the ensemble on rows held out from all folds (holdout_frac, the latest "
+	 "by "
+	 "time_column, or tuning_data), not on the rows that they are trained on; without stacking"},
 
 	/* deployment */
 	{"refit_full", "boolean or text", "true, false, all, best", "false", true,
