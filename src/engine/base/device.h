@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 /* Raised whenever a struct or the meaning of an entry changes; both sides must have the same. */
-#define AG_DEVICE_ABI 1
+#define AG_DEVICE_ABI 2
 
 #ifdef __cplusplus
 extern "C" {
@@ -69,7 +69,8 @@ typedef struct AgDeviceBins
 
 typedef enum AgDeviceLoss
 {
-	AG_DEVICE_SQUARED = 0,
+	AG_DEVICE_NO_LOSS = 0, /* that it has */
+	AG_DEVICE_SQUARED,
 	AG_DEVICE_LOGISTIC,
 	AG_DEVICE_SOFTMAX
 } AgDeviceLoss;
@@ -128,6 +129,8 @@ typedef struct AgDeviceRules
 /* How one tree is to be grown. */
 typedef struct AgDeviceTreeOrder
 {
+	/* rows in other orders of statistics: as many features and bins as the booster's own; NULL: that one */
+	const AgDeviceMatrix *matrix;
 	bool from_draws;      /* gradients as drawn, not as they are */
 	const uint32_t *rows; /* the bag, ascending; NULL: all train rows */
 	int64_t n_rows;       /* 0: nothing can be gained, the tree is a leaf */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/base/threads.h"
+#include "engine/data/bins_device.h"
 #include "engine/data/bins_private.h"
 
 /* Centers stay so small that differences of two are finite. */
@@ -42,7 +43,8 @@ ag_bins_create_wider(const AgContext *ctx, int64_t n_rows, int n_features, int n
 	/* Columns that begin 4 KiB apart would share cache sets. */
 	if (b->column_stride % 4096 == 0)
 		b->column_stride += 64;
-	if (ag_get_zeroed(ctx, n_columns, sizeof(AgBinFeature), &b->features) != AG_OK ||
+	if (ag_get_zeroed(ctx, 1, sizeof *b->copies, &b->copies) != AG_OK ||
+		ag_get_zeroed(ctx, n_columns, sizeof(AgBinFeature), &b->features) != AG_OK ||
 		ag_get_zeroed(ctx, n_columns, (size_t) b->column_stride, &b->columns) != AG_OK)
 	{
 		ag_bins_free(b);
@@ -58,6 +60,8 @@ ag_bins_free(AgBins *bins)
 {
 	if (bins == NULL)
 		return;
+	ag_bins_leave_devices(bins);
+	ag_mem_free(bins->mem, bins->copies);
 	for (int f = 0; f < bins->n_features; f++)
 	{
 		ag_mem_free(bins->mem, bins->features[f].cuts);

@@ -11,6 +11,7 @@
 #include "engine/base/maths.h"
 #include "engine/base/rng.h"
 #include "engine/base/threads.h"
+#include "engine/model/boost_gpu.h"
 #include "engine/model/bootstrap.h"
 #include "engine/model/combine.h"
 #include "engine/model/early_stop.h"
@@ -66,6 +67,7 @@ typedef struct AgBooster
 	AgEarlyStop stop;
 	AgValid valid;
 	AgBootstrap bootstrap; /* with splits_by_weight */
+	AgBoostGpu gpu;        /* has a boost: trees are grown there */
 	AgTrees shape;         /* link and outputs, for ag_trees_link */
 	int n_out;
 	uint32_t *bag; /* NULL without bagging */
@@ -213,6 +215,31 @@ loss_params(const AgBoostParams *params)
 						  .multiclass_hessian = params->multiclass_hessian};
 }
 
+/* On the device where there is one that can; else the CPU's own, and the reason stays in booster->gpu. */
+static AgStatus
+create_grower(AgBooster *booster, const AgGrowth *growth)
+{
+	const AgContext *ctx = booster->ctx;
+	const AgTrainData *data = booster->data;
+
+	if (ctx->gpu != NULL)
+	{
+		AG_TRY(ag_grower_create_empty(ctx, data->bins, growth, &booster->grower));
+		if (booster->params.splits_by_weight)
+			ag_bootstrap_init(data, &booster->params, &booster->bootstrap);
+		AG_TRY(ag_boost_gpu_create(ctx, &booster->loss, &booster->params, &booster->grower,
+								   &booster->bootstrap, &booster->gpu));
+		if (booster->gpu.boost != NULL)
+			return AG_OK;
+		ag_boost_gpu_free(ctx, &booster->gpu);
+		ag_grower_free(ctx, &booster->grower);
+	}
+	AG_TRY(ag_grower_create(ctx, data->bins, data->n_train, growth, &booster->grower));
+	if (booster->params.splits_by_weight)
+		AG_TRY(ag_bootstrap_create(ctx, data, &booster->params, &booster->bootstrap));
+	return AG_OK;
+}
+
 static AgStatus
 create_booster(AgBooster *booster)
 {
@@ -240,7 +267,7 @@ create_booster(AgBooster *booster)
 	booster->n_out = ag_train_outputs(data);
 	booster->shape.link = booster->loss.objective->link;
 	booster->shape.n_outputs = (uint32_t) booster->loss.n_outputs;
-	AG_TRY(ag_grower_create(ctx, data->bins, data->n_train, &growth, &booster->grower));
+	AG_TRY(create_grower(booster, &growth));
 	booster->grower.tick = report;
 	booster->grower.tick_arg = booster;
 	AG_TRY(ag_leaves_create(ctx, growth.max_leaves, data->n_train, &booster->leaves));
@@ -253,8 +280,6 @@ create_booster(AgBooster *booster)
 		AG_TRY(ag_get(ctx, (size_t) data->n_train + 1, sizeof(uint32_t), &booster->bag));
 		AG_TRY(ag_get(ctx, (size_t) data->n_train + 1, sizeof(uint32_t), &booster->out_of_bag));
 	}
-	if (booster->params.splits_by_weight)
-		AG_TRY(ag_bootstrap_create(ctx, data, &booster->params, &booster->bootstrap));
 	booster->trees.stats = data->stats;
 	booster->grower.combiner = data->stats != NULL ? data->stats->combiner : NULL;
 	ag_early_stop_init(&booster->stop, data->stop_metric, booster->params.early_stop_rounds,
@@ -269,6 +294,7 @@ free_booster(AgBooster *booster)
 {
 	const AgContext *ctx = booster->ctx;
 
+	ag_boost_gpu_free(ctx, &booster->gpu);
 	ag_loss_free(ctx, &booster->loss);
 	ag_grower_free(ctx, &booster->grower);
 	ag_leaves_free(ctx, &booster->leaves);
@@ -455,6 +481,54 @@ renews_leaves(const AgBooster *booster)
 		   (method == AG_LEAF_AUTO || method == AG_LEAF_EXACT);
 }
 
+/* As boost_output, on the device. */
+static AgStatus
+boost_output_there(AgBooster *booster, int output)
+{
+	const AgContext *ctx = booster->ctx;
+	AgGrower *grower = &booster->grower;
+	bool has_draws = booster->params.splits_by_weight, has_gain;
+	bool is_equal =
+		booster->data->weight == NULL && (has_draws ? booster->bootstrap.kind == AG_BOOTSTRAP_NO
+													: booster->loss.objective->has_const_hessian);
+	AgGpuTree tree = {.output = output,
+					  .bag = booster->bag,
+					  .n_bag = booster->n_bag,
+					  .has_equal_hessians = is_equal,
+					  .rounding_key = tree_key(booster, AG_KEY_ROUNDING, output),
+					  .growth_key = tree_key(booster, AG_KEY_GROWTH, output),
+					  .draw_key = tree_key(booster, AG_KEY_WEIGHTS, output)};
+	AgQuantum quantum = {.g = 1.0, .h = 1.0};
+	AgGradientRange range;
+	AgSplitRules rules;
+	double per_g, per_h;
+
+	AG_TRY(ag_boost_gpu_begin(ctx, &booster->gpu, &tree, &booster->bootstrap, has_draws, &range,
+							  &quantum, &has_gain));
+	draw_features(booster, output);
+	choose_permutation(booster, output);
+	grower->n_nodes = 0;
+	grower->n_leaves = 1;
+	grower->depth = 0;
+	grower->is_cut_short = false;
+	booster->leaves.values[0] = 0.0;
+	if (has_gain)
+	{
+		ag_split_rules_init(&rules, &booster->params, &quantum, booster->loss.unit);
+		rules.noise = noise_of(booster, &quantum);
+		AG_TRY(ag_boost_gpu_grow(ctx, &booster->gpu, &tree, &rules, &booster->loss, &range,
+								 &quantum, has_draws, &booster->leaves));
+		ag_leaves_scales(&range, booster->data->n_train, &per_g, &per_h);
+		ag_leaves_set(&booster->leaves, grower, &booster->loss, per_g, per_h, &quantum,
+					  &booster->params);
+	}
+	AG_TRY(ag_trees_builder_add(ctx, &booster->trees, grower, (uint32_t) output,
+								booster->leaves.values));
+	if (grower->n_nodes == 0)
+		return AG_OK;
+	return ag_boost_gpu_add(ctx, &booster->gpu, output, booster->leaves.values);
+}
+
 /* Grows the tree of one output and adds it to model and scores. */
 static AgStatus
 boost_output(AgBooster *booster, int output)
@@ -465,6 +539,8 @@ boost_output(AgBooster *booster, int output)
 	AgQuantum quantum = {.g = 1.0, .h = 1.0};
 	AgSplitRules rules;
 
+	if (booster->gpu.boost != NULL)
+		return boost_output_there(booster, output);
 	AG_TRY(ag_loss_gradients(ctx, &booster->loss, output, &range));
 	AG_TRY(list_rows(booster, output, &range, &n_rows, &quantum));
 	draw_features(booster, output);
@@ -536,6 +612,8 @@ evaluate(AgBooster *booster, double *value)
 					 .quantiles = booster->data->quantiles,
 					 .target = valid->target};
 
+	if (booster->gpu.boost != NULL)
+		AG_TRY(ag_boost_gpu_valid(ctx, &booster->gpu, valid->scores));
 	ag_pool_run(ctx->pool, valid->n_rows, AG_ROUTE_CHUNK, link_task, booster);
 	return ag_metric_value(ctx, booster->stop.metric, &truth, valid->n_rows, valid->proba, value);
 }
@@ -553,7 +631,8 @@ boost_round(AgBooster *booster, bool *is_kept)
 
 	*is_kept = false;
 	draw_bag(booster);
-	AG_TRY(ag_loss_begin_round(booster->ctx, &booster->loss));
+	if (booster->gpu.boost == NULL)
+		AG_TRY(ag_loss_begin_round(booster->ctx, &booster->loss));
 	for (int k = 0; k < booster->loss.n_outputs; k++)
 	{
 		booster->is_stopped_by_time = !is_first && ag_out_of_time(booster->ctx);
@@ -663,14 +742,16 @@ finish(AgBooster *booster, AgBoostResult *result)
 	return AG_OK;
 }
 
-AgStatus
-ag_boost_train(const AgContext *ctx, const AgTrainData *data, const AgBoostParams *params,
-			   AgBoostResult *result)
+/* *device_failed: it is to be done again, without the device. */
+static AgStatus
+train_once(const AgContext *ctx, const AgTrainData *data, const AgBoostParams *params,
+		   AgBoostResult *result, bool *device_failed)
 {
 	AgBooster *booster;
 	AgStatus status;
 
 	memset(result, 0, sizeof *result);
+	*device_failed = false;
 	AG_TRY(ag_get_zeroed(ctx, 1, sizeof *booster, &booster));
 	booster->ctx = ctx;
 	booster->data = data;
@@ -689,10 +770,32 @@ ag_boost_train(const AgContext *ctx, const AgTrainData *data, const AgBoostParam
 	AG_GO(boost(booster, result));
 	AG_GO(finish(booster, result));
 done:
-	free_booster(booster);
-	ag_mem_free(ctx->mem, booster);
+	*device_failed = booster->gpu.has_failed && booster->gpu.boost != NULL && status != AG_OK;
 	if (status != AG_OK)
 		ag_boost_result_free(ctx, result);
+	result->on_gpu = status == AG_OK && booster->gpu.boost != NULL;
+	memcpy(result->cpu_because, booster->gpu.why, sizeof result->cpu_because);
+	free_booster(booster);
+	ag_mem_free(ctx->mem, booster);
+	return status;
+}
+
+/* A device that fails takes nothing with it: the CPU begins anew, and comes to the same trees. */
+AgStatus
+ag_boost_train(const AgContext *ctx, const AgTrainData *data, const AgBoostParams *params,
+			   AgBoostResult *result)
+{
+	AgContext own = *ctx;
+	char why[sizeof result->cpu_because];
+	bool device_failed;
+	AgStatus status = train_once(ctx, data, params, result, &device_failed);
+
+	if (!device_failed)
+		return status;
+	memcpy(why, result->cpu_because, sizeof why);
+	own.gpu = NULL;
+	status = train_once(&own, data, params, result, &device_failed);
+	memcpy(result->cpu_because, why, sizeof why);
 	return status;
 }
 

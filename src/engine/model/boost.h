@@ -144,7 +144,9 @@ typedef struct AgBoostResult
 		valid_proba; /* [n_valid][ag_train_outputs]: predictions (after the link) of the kept model; owned, ag_mem_free */
 	bool stopped_by_time;
 	bool stopped_by_patience;
-	AgHistory history; /* of the stop metric; none without validation rows */
+	AgHistory history;     /* of the stop metric; none without validation rows */
+	bool on_gpu;           /* ctx->gpu trained it */
+	char cpu_because[300]; /* why not, where there was a ctx->gpu */
 } AgBoostResult;
 
 /*

@@ -8,12 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/base/maths.h"
-#include "engine/base/rng.h"
 #include "engine/base/threads.h"
-
-#define AG_PART_ROWS 8192
-#define AG_MVS_STEPS 40 /* far more than the search for a threshold takes */
 
 /* What a part of the rows came to. */
 typedef struct AgBootstrapPart
@@ -22,9 +17,8 @@ typedef struct AgBootstrapPart
 	double sum_gg;
 } AgBootstrapPart;
 
-AgStatus
-ag_bootstrap_create(const AgContext *ctx, const AgTrainData *data, const AgBoostParams *params,
-					AgBootstrap *bootstrap)
+void
+ag_bootstrap_init(const AgTrainData *data, const AgBoostParams *params, AgBootstrap *bootstrap)
 {
 	memset(bootstrap, 0, sizeof *bootstrap);
 	bootstrap->kind = (AgBootstrapKind) params->bootstrap;
@@ -33,6 +27,13 @@ ag_bootstrap_create(const AgContext *ctx, const AgTrainData *data, const AgBoost
 	if (bootstrap->kind == AG_BOOTSTRAP_AUTO)
 		bootstrap->kind =
 			data->problem == AG_PROBLEM_MULTICLASS ? AG_BOOTSTRAP_BAYESIAN : AG_BOOTSTRAP_MVS;
+}
+
+AgStatus
+ag_bootstrap_create(const AgContext *ctx, const AgTrainData *data, const AgBoostParams *params,
+					AgBootstrap *bootstrap)
+{
+	ag_bootstrap_init(data, params, bootstrap);
 	bootstrap->n_parts = (data->n_train + AG_PART_ROWS - 1) / AG_PART_ROWS;
 	AG_TRY(ag_get(ctx, (size_t) data->bins->n_rows, sizeof(AgGradient), &bootstrap->drawn));
 	return ag_get(ctx, (size_t) bootstrap->n_parts, sizeof(AgBootstrapPart), &bootstrap->parts);
@@ -111,28 +112,9 @@ static double
 draw_weight(const AgDrawTask *task, uint32_t row, double chance)
 {
 	const AgBootstrap *bootstrap = task->bootstrap;
-	double u;
 
-	if (bootstrap->kind == AG_BOOTSTRAP_NO)
-		return 1.0;
-	u = ag_random_unit(task->key, row);
-	switch (bootstrap->kind)
-	{
-		case AG_BOOTSTRAP_BAYESIAN:
-		{
-			double weight = -ag_ln(1.0 - u);
-
-			if (bootstrap->temperature == 1.0)
-				return weight;
-			return weight > 0.0 ? ag_exp(bootstrap->temperature * ag_ln(weight)) : 0.0;
-		}
-		case AG_BOOTSTRAP_BERNOULLI:
-			return u < bootstrap->share ? 1.0 : 0.0;
-		case AG_BOOTSTRAP_MVS:
-			return u < chance ? 1.0 / chance : 0.0;
-		default:
-			return 1.0;
-	}
+	return ag_draw_weight((int) bootstrap->kind, bootstrap->temperature, bootstrap->share,
+						  task->key, row, chance);
 }
 
 static void

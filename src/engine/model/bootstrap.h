@@ -7,17 +7,8 @@
 #define AG_BOOTSTRAP_H
 
 #include "engine/base/context.h"
+#include "engine/model/bootstrap_maths.h"
 #include "engine/model/objective.h"
-
-/* In the order of the family's words for them. */
-typedef enum AgBootstrapKind
-{
-	AG_BOOTSTRAP_AUTO = 0,  /* MVS, but Bayesian where there are more than two classes */
-	AG_BOOTSTRAP_BAYESIAN,  /* exponential weights to the power of the temperature */
-	AG_BOOTSTRAP_BERNOULLI, /* each row with the chance `share` */
-	AG_BOOTSTRAP_MVS, /* rows of large gradients sooner, the others' weights raised to match */
-	AG_BOOTSTRAP_NO
-} AgBootstrapKind;
 
 typedef struct AgBootstrap
 {
@@ -31,6 +22,9 @@ typedef struct AgBootstrap
 	double size_g; /* root of the mean squared gradient, without draws */
 } AgBootstrap;
 
+/* Kind and shares, without room for draws: what a device needs to know. */
+void ag_bootstrap_init(const AgTrainData *data, const AgBoostParams *params,
+					   AgBootstrap *bootstrap);
 /* May be freed whatever this returns; all zero is allowed. */
 AgStatus ag_bootstrap_create(const AgContext *ctx, const AgTrainData *data,
 							 const AgBoostParams *params, AgBootstrap *bootstrap);

@@ -54,16 +54,28 @@ most_slots(int max_leaves, int64_t slot_cells)
 }
 
 AgStatus
+ag_grower_create_empty(const AgContext *ctx, const AgBins *bins, const AgGrowth *growth,
+					   AgGrower *grower)
+{
+	size_t n_leaves = (size_t) growth->max_leaves;
+
+	memset(grower, 0, sizeof *grower);
+	grower->ctx = ctx;
+	grower->bins = bins;
+	grower->growth = *growth;
+	AG_TRY(ag_get(ctx, (size_t) bins->n_features, 1, &grower->is_used));
+	AG_TRY(ag_get(ctx, n_leaves, sizeof(AgGrownNode), &grower->nodes));
+	return ag_get(ctx, n_leaves, sizeof(AgGrownLeaf), &grower->leaves);
+}
+
+AgStatus
 ag_grower_create(const AgContext *ctx, const AgBins *bins, int64_t n_rows, const AgGrowth *growth,
 				 AgGrower *grower)
 {
 	size_t n_leaves = (size_t) growth->max_leaves, n_features = (size_t) bins->n_features;
 	size_t n_threads = (size_t) ag_pool_size(ctx->pool);
 
-	memset(grower, 0, sizeof *grower);
-	grower->ctx = ctx;
-	grower->bins = bins;
-	grower->growth = *growth;
+	AG_TRY(ag_grower_create_empty(ctx, bins, growth, grower));
 	grower->level = ag_cpu_level();
 	AG_TRY(ag_hist_builder_create(ctx, bins, &grower->hists));
 	for (int l = 0; l < 2; l++)
@@ -79,9 +91,6 @@ ag_grower_create(const AgContext *ctx, const AgBins *bins, int64_t n_rows, const
 	AG_TRY(ag_get(ctx, (size_t) grower->n_slots, sizeof(int), &grower->free_slots));
 	AG_TRY(ag_get(ctx, 2 * n_features, sizeof(int), &grower->features));
 	AG_TRY(ag_get(ctx, 2 * n_threads, sizeof(AgSplit), &grower->found));
-	AG_TRY(ag_get(ctx, n_features, 1, &grower->is_used));
-	AG_TRY(ag_get(ctx, n_leaves, sizeof(AgGrownNode), &grower->nodes));
-	AG_TRY(ag_get(ctx, n_leaves, sizeof(AgGrownLeaf), &grower->leaves));
 	return growth->is_symmetric ? ag_symmetric_create(ctx, grower) : AG_OK;
 }
 

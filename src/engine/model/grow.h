@@ -81,6 +81,9 @@ typedef struct AgGrower
 /* Room for trees on up to n_rows rows. The grower may be freed whatever this returns. */
 AgStatus ag_grower_create(const AgContext *ctx, const AgBins *bins, int64_t n_rows,
 						  const AgGrowth *growth, AgGrower *grower);
+/* Only the room for a tree that was grown elsewhere: is_used, nodes and leaves. */
+AgStatus ag_grower_create_empty(const AgContext *ctx, const AgBins *bins, const AgGrowth *growth,
+								AgGrower *grower);
 void ag_grower_free(const AgContext *ctx, AgGrower *grower);
 /* Takes the next trees' bins from a matrix that differs from its own in bytes only. */
 void ag_grower_use(AgGrower *grower, const AgBins *bins);

@@ -95,31 +95,45 @@ leaf_value(const AgGrower *grower, const AgSplitRules *rules, const AgGrownLeaf 
 					 leaf->high * (quantum->g / quantum->h));
 }
 
+void
+ag_leaves_scales(const AgGradientRange *range, int64_t n, double *per_g, double *per_h)
+{
+	*per_g = ag_fixed_scale((double) range->max_g, n);
+	*per_h = ag_fixed_scale((double) range->max_h, n);
+}
+
+void
+ag_leaves_set(AgLeaves *leaves, const AgGrower *grower, const AgLoss *loss, double per_g,
+			  double per_h, const AgQuantum *quantum, const AgBoostParams *params)
+{
+	const AgQuantum plain = {.g = 1.0, .h = 1.0};
+	AgSplitRules rules;
+	double factor = loss->unit * params->learning_rate;
+
+	ag_split_rules_init(&rules, params, &plain, loss->unit);
+	for (int l = 0; l < grower->n_leaves; l++)
+	{
+		double g = per_g > 0.0 ? (double) leaves->sums[2 * l] / per_g : 0.0;
+		double h = per_h > 0.0 ? (double) leaves->sums[2 * l + 1] / per_h : 0.0;
+		double value = leaf_value(grower, &rules, grower->leaves + l, g, h, quantum) * factor;
+
+		leaves->values[l] = isfinite(value) ? value : 0.0;
+	}
+}
+
 AgStatus
 ag_leaves_compute(const AgContext *ctx, AgLeaves *leaves, const AgGrower *grower,
 				  const AgLoss *loss, const AgGradientRange *range, const AgQuantum *quantum,
 				  const AgBoostParams *params)
 {
 	AgLeafTask task = {.ctx = ctx, .leaves = leaves, .grower = grower, .loss = loss};
-	const AgQuantum plain = {.g = 1.0, .h = 1.0};
-	AgSplitRules rules;
-	double factor = loss->unit * params->learning_rate;
 
-	task.per_g = ag_fixed_scale((double) range->max_g, loss->data->n_train);
-	task.per_h = ag_fixed_scale((double) range->max_h, loss->data->n_train);
-	ag_split_rules_init(&rules, params, &plain, loss->unit);
+	ag_leaves_scales(range, loss->data->n_train, &task.per_g, &task.per_h);
 	cut_pieces(leaves, grower);
 	for (int l = 0; l < 2 * grower->n_leaves; l++)
 		atomic_init(leaves->sums + l, 0);
 	ag_pool_run(ctx->pool, leaves->n_pieces, 4, sum_task, &task);
-	for (int l = 0; l < grower->n_leaves; l++)
-	{
-		double g = task.per_g > 0.0 ? (double) leaves->sums[2 * l] / task.per_g : 0.0;
-		double h = task.per_h > 0.0 ? (double) leaves->sums[2 * l + 1] / task.per_h : 0.0;
-		double value = leaf_value(grower, &rules, grower->leaves + l, g, h, quantum) * factor;
-
-		leaves->values[l] = isfinite(value) ? value : 0.0;
-	}
+	ag_leaves_set(leaves, grower, loss, task.per_g, task.per_h, quantum, params);
 	return ag_check_cancel(ctx);
 }
 

@@ -42,6 +42,12 @@ AgStatus ag_leaves_compute(const AgContext *ctx, AgLeaves *leaves, const AgGrowe
 AgStatus ag_leaves_renew(const AgContext *ctx, AgLeaves *leaves, const AgGrower *grower,
 						 const AgLoss *loss, int output, double learning_rate);
 
+/* leaves->values from the sums that are in leaves->sums, by steps of per_g and per_h: the last part of ag_leaves_compute. */
+void ag_leaves_set(AgLeaves *leaves, const AgGrower *grower, const AgLoss *loss, double per_g,
+				   double per_h, const AgQuantum *quantum, const AgBoostParams *params);
+/* Fixed-point steps in a unit, so that the sums of n rows stay within 62 bits; 0: all are 0. */
+void ag_leaves_scales(const AgGradientRange *range, int64_t n, double *per_g, double *per_h);
+
 /* Adds the values to the scores of the rows that the tree was grown on. */
 AgStatus ag_leaves_add(const AgContext *ctx, const AgLeaves *leaves, const AgGrower *grower,
 					   const AgLoss *loss, int output);

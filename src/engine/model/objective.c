@@ -241,6 +241,7 @@ softmax_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
 
 static const AgObjective logistic = {
 	.name = "binary log-loss",
+	.on_device = AG_DEVICE_LOGISTIC,
 	.link = AG_LINK_SIGMOID,
 	.base = logistic_base,
 	.gradients = logistic_gradients,
@@ -248,6 +249,7 @@ static const AgObjective logistic = {
 
 static const AgObjective softmax = {
 	.name = "multiclass log-loss",
+	.on_device = AG_DEVICE_SOFTMAX,
 	.link = AG_LINK_SOFTMAX,
 	.is_per_output = true,
 	.base = softmax_base,

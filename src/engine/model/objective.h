@@ -9,6 +9,7 @@
 #define AG_OBJECTIVE_H
 
 #include "engine/base/context.h"
+#include "engine/base/device.h"
 #include "engine/model/boost.h"
 #include "engine/model/lanes.h"
 #include "engine/model/percentile.h"
@@ -54,6 +55,7 @@ typedef struct AgObjective
 	bool has_level;         /* the percentile is of a level; else the middle one */
 	bool needs_items;       /* to find the first scores */
 	AgLabelDomain domain;
+	AgDeviceLoss on_device; /* what it is to a device; 0: nothing, it is learnt on the CPU */
 	/* The scores before any tree: base[n_outputs], finite; may set loss->unit. */
 	void (*base)(struct AgLoss *loss, double *base);
 	/* What all outputs of a round share, for train rows [begin, end); NULL: nothing. */

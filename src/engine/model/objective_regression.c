@@ -315,6 +315,7 @@ tweedie_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
 
 static const AgObjective objectives[AG_LOSS_LAST] = {
 	[AG_LOSS_SQUARED] = {.name = "squared error",
+						 .on_device = AG_DEVICE_SQUARED,
 						 .link = AG_LINK_IDENTITY,
 						 .has_const_hessian = true,
 						 .base = squared_base,

@@ -34,8 +34,9 @@ ag_packed_h(uint32_t packed)
 /* What the integers of one tree mean. */
 typedef struct AgQuantum
 {
-	double g; /* gradient of one step, in the loss's units; 0 when all gradients are 0 */
-	double h; /* hessian of one step */
+	double g;            /* gradient of one step, in the loss's units; 0 when all gradients are 0 */
+	double h;            /* hessian of one step */
+	double per_g, per_h; /* steps in a unit of either; 0: all are 0 */
 	uint32_t min_h, max_h; /* the least and greatest quantised hessian of a listed row */
 	int64_t sum_g, sum_h;  /* over the listed rows */
 } AgQuantum;

@@ -1,0 +1,20 @@
+/*
+ * bins_device.h - copies of the binned matrix on devices: one a device, made when first asked for, gone with the matrix.
+ */
+#ifndef AG_BINS_DEVICE_H
+#define AG_BINS_DEVICE_H
+
+#include "engine/base/device.h"
+#include "engine/data/bins.h"
+
+/*
+ * The copy on gpu. bins has its row-major copy and isn't changed afterwards. AG_DEVICE_MEMORY when host or device is
+ * full; then *matrix is NULL. The device must outlive bins.
+ */
+AgDeviceStatus ag_bins_on_device(const AgContext *ctx, const AgBins *bins, AgGpu *gpu,
+								 AgDeviceMatrix **matrix);
+
+/* Gives all copies back; ag_bins_free does so first. */
+void ag_bins_leave_devices(AgBins *bins);
+
+#endif

@@ -1,0 +1,59 @@
+/*
+ * boost_gpu.h - a booster's trees grown on a device. Same bytes as on the CPU.
+ */
+#ifndef AG_BOOST_GPU_H
+#define AG_BOOST_GPU_H
+
+#include "engine/base/device.h"
+#include "engine/model/bootstrap.h"
+#include "engine/model/grow.h"
+#include "engine/model/leaves.h"
+#include "engine/model/objective.h"
+
+/* A booster on a device. All zero: there is none. */
+typedef struct AgBoostGpu
+{
+	AgGpu *gpu;
+	AgDeviceBoost *boost;
+	AgDeviceTree tree;
+	AgGrower *grower; /* of the tree in work */
+	bool has_failed;  /* the device, not the fit: train again on the CPU */
+	char why[300];    /* why it can't be trained on the device, or failed there */
+} AgBoostGpu;
+
+/* One tree's part of the work. */
+typedef struct AgGpuTree
+{
+	int output;
+	const uint32_t *bag; /* NULL: all train rows */
+	int64_t n_bag;
+	bool has_equal_hessians;
+	uint64_t rounding_key, growth_key, draw_key;
+} AgGpuTree;
+
+/*
+ * Takes the booster to ctx->gpu. When that can't be (parameters, memory), *gpu has no boost but a why, and AG_OK is returned all the same:
+ * the CPU does it.
+ */
+AgStatus ag_boost_gpu_create(const AgContext *ctx, const AgLoss *loss, const AgBoostParams *params,
+							 AgGrower *grower, const AgBootstrap *bootstrap, AgBoostGpu *gpu);
+void ag_boost_gpu_free(const AgContext *ctx, AgBoostGpu *gpu);
+
+/*
+ * Gradients of one output, drawn where bootstrap->kind says so; sets range (of all rows), quantum's steps, and
+ * bootstrap->size_g. False in *has_gain: there is nothing to gain.
+ */
+AgStatus ag_boost_gpu_begin(const AgContext *ctx, AgBoostGpu *gpu, const AgGpuTree *tree,
+							AgBootstrap *bootstrap, bool has_draws, AgGradientRange *range,
+							AgQuantum *quantum, bool *has_gain);
+/* Grows the tree into the grower's nodes and leaves, and the leaves' sums into leaves. */
+AgStatus ag_boost_gpu_grow(const AgContext *ctx, AgBoostGpu *gpu, const AgGpuTree *tree,
+						   const AgSplitRules *rules, const AgLoss *loss,
+						   const AgGradientRange *range, const AgQuantum *quantum, bool has_draws,
+						   AgLeaves *leaves);
+/* Adds the tree grown last to all scores. */
+AgStatus ag_boost_gpu_add(const AgContext *ctx, AgBoostGpu *gpu, int output, const double *values);
+/* The validation rows' scores[n_valid][n_outputs]. */
+AgStatus ag_boost_gpu_valid(const AgContext *ctx, AgBoostGpu *gpu, double *scores);
+
+#endif
