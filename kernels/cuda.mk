@@ -60,18 +60,27 @@ check-cuda-spills:
 endif
 
 # --- the same kernels on the simulator in test/cuda_sim, with any C++ compiler
-SIM ?= $(patsubst test/cuda_sim/%.cc,%,$(sort $(wildcard test/cuda_sim/*.cc)))
+SIM ?= $(patsubst test/cuda_sim/%,%,$(basename $(sort $(wildcard test/cuda_sim/*.cc test/cuda_sim/*.c))))
 SIM_FLAGS = -std=c++17 -g -O1 -Wall -Wextra -Werror -Wno-unused-parameter -Itest/cuda_sim -Itest -I. -Isrc \
 	-DAGK_ARCHITECTURES='"sm_80 compute_80"' -MMD -MP -fsanitize=address,undefined -fno-sanitize-recover=all
-SIM_OBJS := $(patsubst kernels/%.cu,build/sim/%.o,$(sort $(wildcard kernels/*.cu)))
-$(SIM_OBJS): build/sim/%.o: kernels/%.cu
+SIM_OBJS := $(patsubst kernels/%.cu,build/sim/kernels/%.o,$(sort $(wildcard kernels/*.cu)))
+$(SIM_OBJS): build/sim/kernels/%.o: kernels/%.cu
 	@mkdir -p $(@D)
 	$(CXX) $(SIM_FLAGS) -x c++ -c -o $@ $<
+build/sim/lib/machine.o: test/cuda_sim/lib/machine.cc
+	@mkdir -p $(@D)
+	$(CXX) $(SIM_FLAGS) -c -o $@ $<
 build/sim/%: test/cuda_sim/%.cc $(SIM_OBJS)
 	$(CXX) $(SIM_FLAGS) -o $@ $< $(SIM_OBJS)
+# Tests in C have the engine too.
+build/sim/%.test.o: test/cuda_sim/%.c
+	@mkdir -p $(@D)
+	$(CC) $(TEST_CFLAGS) -Itest/unit -I. $(SANITIZE) -c -o $@ $<
+build/sim/%: build/sim/%.test.o build/sim/lib/machine.o $(SIM_OBJS) build/unit-obj/engine.a
+	$(CXX) $(filter-out -MMD -MP,$(SIM_FLAGS)) -pthread -o $@ $^ -ldl -lm
 check-cuda-sim: $(addprefix build/sim/,$(SIM))
 	@failed=; for t in $(SIM); do printf '%s: ' $$t; build/sim/$$t || failed="$$failed $$t"; done; \
 	if [ -n "$$failed" ]; then echo "simulator tests that failed:$$failed"; exit 1; fi
--include $(wildcard build/sim/*.d)
+-include $(wildcard build/sim/*.d build/sim/*/*.d)
 .SECONDARY: $(SIM_OBJS)
 .PHONY: check-cuda-sim

@@ -2,6 +2,7 @@
  * module.cu - the one exported function of ag_pg_cuda.so.
  */
 #include "kernels/ag_cuda.h"
+#include "kernels/device.cuh"
 #include "kernels/probe.cuh"
 
 #define AGK_EXPORT __attribute__((visibility("default")))
@@ -13,8 +14,8 @@ ag_cuda_init(uint32_t abi, AgCudaTable *table)
 		return false;
 	table->abi = AG_CUDA_ABI;
 	table->architectures = AGK_ARCHITECTURES;
-	table->families = "";
+	table->families = "GBM XGB CAT";
 	table->probe = agk_probe;
-	table->ops = nullptr;
+	table->ops = &agk_ops;
 	return true;
 }

@@ -1,0 +1,135 @@
+/*
+ * device.cuh - a device that was opened: its errors, its memory, and what the other files of this room share.
+ */
+#ifndef AGK_DEVICE_CUH
+#define AGK_DEVICE_CUH
+
+#include <stddef.h>
+
+#include "engine/base/device.h"
+#include "kernels/launch.cuh"
+
+struct AgDevice
+{
+	int index;
+	int n_blocks;        /* that fill the device twice over */
+	size_t shared_bytes; /* a block may have at most */
+	cudaStream_t stream;
+	int64_t limit_bytes, used_bytes, peak_bytes;
+	bool is_lost;
+	char why[256];
+};
+
+/* Memory on the device: grows only by agk_get, goes by agk_give. All zero is allowed. */
+template <class T> struct AgkArray
+{
+	T *at;
+	int64_t n_bytes;
+};
+
+AgDeviceStatus agk_get_bytes(AgDevice *device, int64_t n_bytes, void **at);
+void agk_give_bytes(AgDevice *device, void *at, int64_t n_bytes);
+
+/* Room for n items (n = 0 gives none). */
+template <class T>
+static inline AgDeviceStatus
+agk_get(AgDevice *device, int64_t n, AgkArray<T> *array)
+{
+	void *at = nullptr;
+	AgDeviceStatus status;
+
+	array->at = nullptr;
+	array->n_bytes = 0;
+	if (n <= 0)
+		return AG_DEVICE_OK;
+	if (n > INT64_MAX / (int64_t) sizeof(T))
+		return AG_DEVICE_MEMORY;
+	status = agk_get_bytes(device, n * (int64_t) sizeof(T), &at);
+	if (status != AG_DEVICE_OK)
+		return status;
+	array->at = static_cast<T *>(at);
+	array->n_bytes = n * (int64_t) sizeof(T);
+	return AG_DEVICE_OK;
+}
+
+template <class T>
+static inline void
+agk_give(AgDevice *device, AgkArray<T> *array)
+{
+	agk_give_bytes(device, array->at, array->n_bytes);
+	array->at = nullptr;
+	array->n_bytes = 0;
+}
+
+/* Copies; the host's side may be changed when they return. Zero bytes are fine. */
+AgDeviceStatus agk_upload(AgDevice *device, void *to, const void *from, int64_t n_bytes);
+AgDeviceStatus agk_download(AgDevice *device, void *to, const void *from, int64_t n_bytes);
+AgDeviceStatus agk_clear(AgDevice *device, void *at, int64_t n_bytes);
+/* Waits for everything that was launched. */
+AgDeviceStatus agk_wait(AgDevice *device);
+/* After launches: did they begin? `what` names them. */
+AgDeviceStatus agk_launched(AgDevice *device, const char *what);
+/* Notes a failed CUDA call; gives the status that it comes to. */
+AgDeviceStatus agk_failed(AgDevice *device, cudaError_t error, const char *what);
+/* Notes what can't be done. */
+AgDeviceStatus agk_refuse(AgDevice *device, const char *what);
+
+/* Room for n items, filled from the host's. */
+template <class T>
+static inline AgDeviceStatus
+agk_get_filled(AgDevice *device, int64_t n, const T *from, AgkArray<T> *array)
+{
+	AgDeviceStatus status = agk_get(device, n, array);
+
+	if (status != AG_DEVICE_OK)
+		return status;
+	return agk_upload(device, array->at, from, array->n_bytes);
+}
+
+#define AGK_TRY(call)                                                                              \
+	do                                                                                             \
+	{                                                                                              \
+		AgDeviceStatus agk_status_ = (call);                                                       \
+                                                                                                   \
+		if (agk_status_ != AG_DEVICE_OK)                                                           \
+			return agk_status_;                                                                    \
+	} while (0)
+
+/* Blocks for n_items of work, n_each a block; at least one, at most what fills the device. */
+static inline unsigned
+agk_grid(const AgDevice *device, int64_t n_items, int64_t n_each)
+{
+	int64_t n = (n_items + n_each - 1) / n_each;
+
+	if (n > device->n_blocks)
+		n = device->n_blocks;
+	return n < 1 ? 1u : (unsigned) n;
+}
+
+extern const AgDeviceOps agk_ops;
+
+/* matrix.cu */
+AgDeviceStatus agk_matrix_create(AgDevice *device, const AgDeviceBins *bins,
+								 AgDeviceMatrix **matrix);
+void agk_matrix_free(AgDevice *device, AgDeviceMatrix *matrix);
+/* boost.cu */
+int64_t agk_boost_memory(AgDevice *device, const AgDeviceMatrix *matrix,
+						 const AgDeviceBoostSpec *spec);
+AgDeviceStatus agk_boost_create(AgDevice *device, const AgDeviceMatrix *matrix,
+								const AgDeviceBoostSpec *spec, AgDeviceBoost **boost);
+void agk_boost_free(AgDevice *device, AgDeviceBoost *boost);
+AgDeviceStatus agk_boost_valid(AgDevice *device, AgDeviceBoost *boost, double *scores);
+/* gradients.cu */
+AgDeviceStatus agk_boost_gradients(AgDevice *device, AgDeviceBoost *boost, int output,
+								   AgDeviceRange *range);
+/* draws.cu */
+AgDeviceStatus agk_boost_draw(AgDevice *device, AgDeviceBoost *boost, uint64_t key,
+							  AgDeviceRange *range, double *size_g);
+/* grow.cu */
+AgDeviceStatus agk_boost_grow(AgDevice *device, AgDeviceBoost *boost,
+							  const AgDeviceTreeOrder *order, AgDeviceTree *tree);
+/* leaves.cu */
+AgDeviceStatus agk_boost_add(AgDevice *device, AgDeviceBoost *boost, int output,
+							 const double *values);
+
+#endif

@@ -1,0 +1,181 @@
+/*
+ * matrix.cu - the binned matrix on the device.
+ *
+ * It comes once and serves every model, fold and level: row-major for histograms, column-major for partitions and for rows
+ * that go through a tree.
+ */
+#include "kernels/matrix.cuh"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define AGK_CELL_BYTES 8 /* a bin's two sums in shared memory */
+
+/* What is computed on the host before it goes there. */
+struct Layout
+{
+	int32_t *n_bins, *categories, *offset, *slab;
+	uint8_t *is_category, *has_other;
+	double *cuts;
+	int64_t *first_cut;
+	int64_t n_cuts;
+};
+
+static void
+layout_free(Layout *layout)
+{
+	free(layout->n_bins);
+	free(layout->categories);
+	free(layout->offset);
+	free(layout->slab);
+	free(layout->is_category);
+	free(layout->has_other);
+	free(layout->cuts);
+	free(layout->first_cut);
+}
+
+template <class T>
+static bool
+host_get(size_t n, T **at)
+{
+	*at = static_cast<T *>(calloc(n + 1, sizeof(T)));
+	return *at != nullptr;
+}
+
+/* Groups of four features, as many as fit. */
+static void
+cut_slabs(const AgDevice *device, Layout *layout, AgkMatrix *view)
+{
+	int most = (int) (device->shared_bytes / AGK_CELL_BYTES), n = view->n_features;
+
+	for (int f = 0; f < n;)
+	{
+		int end = f, cells = 0;
+
+		while (end < n)
+		{
+			int next = end + 4 < n ? end + 4 : n;
+			int more = layout->offset[next] - layout->offset[end];
+
+			if (end > f && cells + more > most)
+				break;
+			cells += more;
+			end = next;
+		}
+		layout->slab[view->n_slabs++] = f;
+		if (cells > view->slab_cells)
+			view->slab_cells = cells;
+		f = end;
+	}
+	layout->slab[view->n_slabs] = n;
+}
+
+static bool
+lay_out(const AgDevice *device, const AgDeviceBins *bins, Layout *layout, AgkMatrix *view)
+{
+	size_t n = (size_t) bins->n_features;
+
+	for (size_t f = 0; f < n; f++)
+		if (!bins->features[f].is_category)
+			layout->n_cuts += bins->features[f].n_bins - 1;
+	if (!host_get(n, &layout->n_bins) || !host_get(n, &layout->categories) ||
+		!host_get(n + 1, &layout->offset) || !host_get(n + 1, &layout->slab) ||
+		!host_get(n, &layout->is_category) || !host_get(n, &layout->has_other) ||
+		!host_get((size_t) layout->n_cuts, &layout->cuts) || !host_get(n, &layout->first_cut))
+		return false;
+	layout->n_cuts = 0;
+	for (size_t f = 0; f < n; f++)
+	{
+		const AgDeviceFeature *feature = bins->features + f;
+
+		layout->n_bins[f] = feature->n_bins;
+		layout->is_category[f] = feature->is_category;
+		layout->has_other[f] = feature->has_other;
+		layout->first_cut[f] = layout->n_cuts;
+		layout->offset[f + 1] = layout->offset[f] + feature->n_bins + 1;
+		if (feature->is_category)
+			layout->categories[view->n_categories++] = (int32_t) f;
+		for (int c = 0; !feature->is_category && c < feature->n_bins - 1; c++)
+			layout->cuts[layout->n_cuts++] = feature->cuts[c];
+	}
+	view->n_cells = layout->offset[n];
+	cut_slabs(device, layout, view);
+	return true;
+}
+
+static AgDeviceStatus
+upload(AgDevice *device, const AgDeviceBins *bins, const Layout *layout, AgDeviceMatrix *matrix)
+{
+	AgkMatrix *view = &matrix->view;
+	int64_t n = bins->n_features;
+
+	AGK_TRY(agk_get_filled(device, bins->n_rows * bins->row_stride, bins->rows, &matrix->rows));
+	AGK_TRY(agk_get_filled(device, n * bins->column_stride, bins->columns, &matrix->columns));
+	AGK_TRY(agk_get_filled(device, n, layout->n_bins, &matrix->n_bins));
+	AGK_TRY(agk_get_filled(device, n, layout->is_category, &matrix->is_category));
+	AGK_TRY(agk_get_filled(device, n, layout->has_other, &matrix->has_other));
+	AGK_TRY(agk_get_filled(device, n, layout->categories, &matrix->categories));
+	AGK_TRY(agk_get_filled(device, n + 1, layout->offset, &matrix->offset));
+	AGK_TRY(agk_get_filled(device, (int64_t) view->n_slabs + 1, layout->slab, &matrix->slab));
+	AGK_TRY(agk_get_filled(device, layout->n_cuts, layout->cuts, &matrix->cuts));
+	AGK_TRY(agk_get_filled(device, n, layout->first_cut, &matrix->first_cut));
+	view->rows = matrix->rows.at;
+	view->columns = matrix->columns.at;
+	view->n_bins = matrix->n_bins.at;
+	view->is_category = matrix->is_category.at;
+	view->has_other = matrix->has_other.at;
+	view->categories = matrix->categories.at;
+	view->offset = matrix->offset.at;
+	view->slab = matrix->slab.at;
+	view->cuts = matrix->cuts.at;
+	view->first_cut = matrix->first_cut.at;
+	return agk_wait(device);
+}
+
+AgDeviceStatus
+agk_matrix_create(AgDevice *device, const AgDeviceBins *bins, AgDeviceMatrix **created)
+{
+	AgDeviceMatrix *matrix;
+	Layout layout;
+	AgDeviceStatus status = AG_DEVICE_MEMORY;
+
+	*created = nullptr;
+	if (bins->n_features < 1 || bins->n_rows < 1)
+		return agk_refuse(device, "there is nothing to learn from");
+	if (bins->n_features > INT32_MAX / AGK_BINS)
+		return agk_refuse(device, "there are more features than a histogram on a GPU can have");
+	matrix = static_cast<AgDeviceMatrix *>(calloc(1, sizeof(AgDeviceMatrix)));
+	if (matrix == nullptr)
+		return AG_DEVICE_MEMORY;
+	memset(&layout, 0, sizeof(layout));
+	matrix->view.n_rows = bins->n_rows;
+	matrix->view.n_features = bins->n_features;
+	matrix->view.row_stride = bins->row_stride;
+	matrix->view.column_stride = bins->column_stride;
+	if (lay_out(device, bins, &layout, &matrix->view))
+		status = upload(device, bins, &layout, matrix);
+	layout_free(&layout);
+	if (status == AG_DEVICE_OK)
+		*created = matrix;
+	else
+		agk_matrix_free(device, matrix);
+	return status;
+}
+
+void
+agk_matrix_free(AgDevice *device, AgDeviceMatrix *matrix)
+{
+	if (matrix == nullptr)
+		return;
+	agk_give(device, &matrix->rows);
+	agk_give(device, &matrix->columns);
+	agk_give(device, &matrix->n_bins);
+	agk_give(device, &matrix->is_category);
+	agk_give(device, &matrix->has_other);
+	agk_give(device, &matrix->categories);
+	agk_give(device, &matrix->offset);
+	agk_give(device, &matrix->slab);
+	agk_give(device, &matrix->cuts);
+	agk_give(device, &matrix->first_cut);
+	free(matrix);
+}

@@ -1,0 +1,117 @@
+/*
+ * partition.cu - moving rows to their nodes' children, in order.
+ *
+ * Chunks of rows are counted, then written: a chunk's place is what the chunks of its node before it came to. The order of
+ * rows stays, so that neighbouring threads go on reading neighbouring rows.
+ */
+#include "kernels/block.cuh"
+
+/* Does listed row i of the node go left? */
+static __device__ inline bool
+goes_left(const AgkGrowth &growth, const AgDeviceSplit *split, uint32_t id)
+{
+	unsigned bin = growth.matrix.columns[split->feature * growth.matrix.column_stride + id];
+
+	return agk_goes_left(split, bin);
+}
+
+/* Left rows of each chunk; and the new histograms are cleared on the way. */
+__global__ void
+agk_count_left(AgkGrowth growth)
+{
+	const AgkState *state = growth.state;
+	int64_t step = (int64_t) gridDim.x * blockDim.x;
+	int64_t n_cells = 2 * (int64_t) growth.matrix.n_cells;
+
+	for (int64_t item = blockIdx.x; item < state->n_chunks; item += gridDim.x)
+	{
+		int e = agk_find(growth.chunk_ends, state->n_expand, item);
+		const AgkNode *node = growth.nodes + growth.expand[e];
+		const uint32_t *ids = growth.ids[node->list] + node->begin;
+		int64_t begin = (item - (e > 0 ? growth.chunk_ends[e - 1] : 0)) * state->chunk;
+		int64_t end = begin + state->chunk < node->n_rows ? begin + state->chunk : node->n_rows;
+		int n_left = 0;
+
+		for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x)
+			n_left += goes_left(growth, &node->split, ids[i]);
+		n_left = agk_block_sum(n_left);
+		if (threadIdx.x == 0)
+		{
+			growth.chunk_left[item] = n_left;
+			agk_add(growth.n_left + e, n_left);
+		}
+	}
+	for (int e = 0; e < state->n_expand; e++)
+		if (growth.child_slot[e] >= 0)
+			for (int64_t c = (int64_t) blockIdx.x * blockDim.x + threadIdx.x; c < n_cells;
+				 c += step)
+				growth.slots[growth.child_slot[e] * n_cells + c] = 0;
+}
+
+/* Writes one chunk. left_at, right_at: where its first rows of each side go. */
+static __device__ void
+write_chunk(const AgkGrowth &growth, const AgkNode *node, int64_t begin, int64_t end,
+			int64_t left_at, int64_t right_at)
+{
+	const uint32_t *from_ids = growth.ids[node->list] + node->begin;
+	const uint32_t *from_grads = growth.grads[node->list] + node->begin;
+	uint32_t *ids = growth.ids[1 - node->list] + node->begin;
+	uint32_t *grads = growth.grads[1 - node->list] + node->begin;
+
+	for (int64_t tile = begin; tile < end; tile += blockDim.x)
+	{
+		int64_t i = tile + threadIdx.x;
+		bool is_here = i < end, is_left = false;
+		uint32_t id = 0, grad = 0;
+		int n_left, before;
+
+		if (is_here)
+		{
+			id = from_ids[i];
+			grad = from_grads[i];
+			is_left = goes_left(growth, &node->split, id);
+		}
+		before = agk_block_scan(is_left ? 1 : 0, &n_left);
+		if (is_here)
+		{
+			int64_t at = is_left ? left_at + before : right_at + (int64_t) threadIdx.x - before;
+
+			ids[at] = id;
+			grads[at] = grad;
+		}
+		left_at += n_left;
+		right_at += (end - tile < blockDim.x ? end - tile : (int64_t) blockDim.x) - n_left;
+	}
+}
+
+__global__ void
+agk_move_rows(AgkGrowth growth)
+{
+	const AgkState *state = growth.state;
+
+	for (int64_t item = blockIdx.x; item < state->n_chunks; item += gridDim.x)
+	{
+		int e = agk_find(growth.chunk_ends, state->n_expand, item);
+		int64_t first = e > 0 ? growth.chunk_ends[e - 1] : 0;
+		const AgkNode *node = growth.nodes + growth.expand[e];
+		int64_t begin = (item - first) * state->chunk;
+		int64_t end = begin + state->chunk < node->n_rows ? begin + state->chunk : node->n_rows;
+		int64_t before = 0;
+
+		for (int64_t c = first + threadIdx.x; c < item; c += blockDim.x)
+			before += growth.chunk_left[c];
+		before = agk_block_sum(before);
+		write_chunk(growth, node, begin, end, before, growth.n_left[e] + begin - before);
+	}
+}
+
+AgDeviceStatus
+agk_partition(AgDevice *device, const AgkGrowth *growth)
+{
+	unsigned grid =
+		agk_grid(device, growth->n_rows + growth->most_expand * AGK_CHUNK_LEAST, AGK_CHUNK_LEAST);
+
+	AGK_LAUNCH(agk_count_left, grid, AGK_THREADS, 0, device->stream, *growth);
+	AGK_LAUNCH(agk_move_rows, grid, AGK_THREADS, 0, device->stream, *growth);
+	return agk_launched(device, "moving rows");
+}
