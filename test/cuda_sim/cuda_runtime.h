@@ -38,6 +38,17 @@ enum cudaMemcpyKind
 	cudaMemcpyDeviceToDevice = 3
 };
 
+enum cudaDeviceAttr
+{
+	cudaDevAttrMultiProcessorCount = 16,
+	cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
+};
+
+enum cudaFuncAttribute
+{
+	cudaFuncAttributeMaxDynamicSharedMemorySize = 8
+};
+
 typedef void *cudaStream_t;
 
 struct cudaUUID_t
@@ -72,6 +83,10 @@ struct Machine
 	std::vector<Device> devices;
 	int current = 0;
 	long n_allocated = 0; /* cudaMalloc's minus cudaFree's */
+	int n_processors = 2;
+	int shared_bytes = 227 << 10;
+	long mallocs_left = -1;  /* cudaMalloc fails when they are used up; -1: never */
+	long launches_left = -1; /* likewise a launch, and everything after it */
 	cudaError_t last_error = cudaSuccess;
 };
 inline Machine machine;
@@ -94,6 +109,13 @@ launch_and_note(dim3 grid, dim3 block, size_t shared_bytes, const std::function<
 							? cudaErrorNoDevice
 							: sim::machine.devices[sim::machine.current].launch_error;
 
+	if (error == cudaSuccess && sim::machine.launches_left == 0)
+	{
+		error = cudaErrorLaunchFailure; /* sticks, as the real one does, until a reset */
+		sim::machine.devices[sim::machine.current].launch_error = error;
+	}
+	else if (sim::machine.launches_left > 0)
+		sim::machine.launches_left--;
 	if (error == cudaSuccess && !launch(grid, block, shared_bytes, kernel))
 		error = cudaErrorLaunchFailure;
 	sim::note(error);
@@ -157,6 +179,11 @@ inline cudaError_t
 cudaDeviceReset()
 {
 	sim::machine.devices[sim::machine.current].n_resets++;
+	if (sim::machine.launches_left == 0)
+	{
+		sim::machine.launches_left = -1;
+		sim::machine.devices[sim::machine.current].launch_error = cudaSuccess;
+	}
 	return cudaSuccess;
 }
 
@@ -175,6 +202,10 @@ cudaGetLastError()
 	return error;
 }
 
+/* An allocation as large as this is only there so that indices are; a copy of it moves what lies at its end. */
+#define SIM_HUGE (size_t(1) << 30)
+#define SIM_HUGE_COPIED (size_t(1) << 20)
+
 inline cudaError_t
 cudaMalloc(void **pointer, size_t size)
 {
@@ -184,9 +215,17 @@ cudaMalloc(void **pointer, size_t size)
 
 		if (error != cudaSuccess)
 			return sim::note(error);
+		if (sim::machine.mallocs_left == 0 ||
+			size > sim::machine.devices[sim::machine.current].properties.totalGlobalMem)
+			return sim::note(cudaErrorMemoryAllocation);
+		if (sim::machine.mallocs_left > 0)
+			sim::machine.mallocs_left--;
 	}
 	*pointer = malloc(size);
-	memset(*pointer, 0xA5, size);
+	if (*pointer == nullptr)
+		return sim::note(cudaErrorMemoryAllocation);
+	if (size < SIM_HUGE) /* what isn't touched takes no memory */
+		memset(*pointer, 0xA5, size);
 	sim::machine.n_allocated++;
 	return cudaSuccess;
 }
@@ -210,7 +249,59 @@ cudaMemset(void *pointer, int value, size_t size)
 inline cudaError_t
 cudaMemcpy(void *to, const void *from, size_t size, cudaMemcpyKind)
 {
-	memcpy(to, from, size);
+	size_t left_out = size < SIM_HUGE ? 0 : size - SIM_HUGE_COPIED;
+
+	memcpy(static_cast<char *>(to) + left_out, static_cast<const char *>(from) + left_out,
+		   size - left_out);
+	return cudaSuccess;
+}
+
+inline cudaError_t
+cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKind kind, cudaStream_t)
+{
+	if (sim::machine.last_error != cudaSuccess)
+		return sim::machine.last_error;
+	return cudaMemcpy(to, from, size, kind);
+}
+
+inline cudaError_t
+cudaMemsetAsync(void *pointer, int value, size_t size, cudaStream_t)
+{
+	return cudaMemset(pointer, value, size);
+}
+
+inline cudaError_t
+cudaStreamCreate(cudaStream_t *stream)
+{
+	*stream = malloc(1);
+	return cudaSuccess;
+}
+
+inline cudaError_t
+cudaStreamDestroy(cudaStream_t stream)
+{
+	free(stream);
+	return cudaSuccess;
+}
+
+inline cudaError_t
+cudaStreamSynchronize(cudaStream_t)
+{
+	return sim::machine.last_error;
+}
+
+inline cudaError_t
+cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
+{
+	*value = attribute == cudaDevAttrMultiProcessorCount ? sim::machine.n_processors
+														 : sim::machine.shared_bytes;
+	return cudaSuccess;
+}
+
+template <class Kernel>
+inline cudaError_t
+cudaFuncSetAttribute(Kernel, cudaFuncAttribute, int)
+{
 	return cudaSuccess;
 }
 

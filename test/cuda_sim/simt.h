@@ -1,7 +1,7 @@
 /*
  * simt.h - runs CUDA C kernels on the CPU, so that they are tested where there is no GPU.
  *
- * One fiber (ucontext) a CUDA thread, one block at a time, all on the calling OS thread. A fiber runs until it meets a barrier
+ * One fiber a CUDA thread, one block at a time, all on the calling OS thread. A fiber runs until it meets a barrier
  * or a warp collective; the lanes of a warp go on together once every live lane of the collective's mask has come to it. So
  * a missing barrier shows as a wrong result under some order of the lanes (simt::order), and a divergent one as a deadlock,
  * which fails the launch with cudaErrorLaunchFailure. Under ASan every access outside an allocation is caught too, for device
@@ -13,10 +13,13 @@
 #ifndef AG_SIMT_H
 #define AG_SIMT_H
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#if !defined(__x86_64__)
 #include <ucontext.h>
+#endif
 
 #include <functional>
 #include <memory>
@@ -61,27 +64,70 @@ enum State
 	DONE
 };
 
+/* Where a thread of execution goes on. */
+#if defined(__x86_64__)
+typedef void *Context;
+
+/*
+ * Saves what a callee must keep on this stack, and goes on on another. swapcontext would do the same with two system calls, which
+ * is ten times slower.
+ */
+static __attribute__((naked, noinline)) void
+switch_to(Context *, Context)
+{
+	asm volatile("pushq %rbp; pushq %rbx; pushq %r12; pushq %r13; pushq %r14; pushq %r15;"
+				 "movq %rsp, (%rdi); movq %rsi, %rsp;"
+				 "popq %r15; popq %r14; popq %r13; popq %r12; popq %rbx; popq %rbp; ret");
+}
+#else
+typedef ucontext_t Context;
+
+static inline void
+switch_to(Context *from, const Context &to)
+{
+	swapcontext(from, &to);
+}
+#endif
+
+constexpr size_t STACK_BYTES = 128 << 10;
+
 struct Thread
 {
-	ucontext_t context;
-	std::vector<char> stack;
+	Context context;
+	char *stack;
 	State state;
 	dim3 index;
 	unsigned lane, warp;
-	uint32_t mask;     /* of the collective it waits at */
-	uint64_t given;    /* what it brought */
-	uint64_t seen[32]; /* what each lane of the mask brought */
+	uint32_t mask;        /* of the collective it waits at */
+	uint64_t given;       /* what it brought */
+	const uint64_t *seen; /* what each lane of the mask brought */
+
+	Thread() : stack(static_cast<char *>(malloc(STACK_BYTES)))
+	{
+	}
+	~Thread()
+	{
+		free(stack);
+	}
+	Thread(const Thread &) = delete;
+};
+
+/* What groups of a warp's lanes brought: by the group's first lane, two in turn, for some may still read the last one. */
+struct Warp
+{
+	uint64_t given[32][2][32];
+	unsigned turn[32];
 };
 
 inline std::vector<std::unique_ptr<Thread>> threads; /* reused by every launch */
 inline unsigned n_threads;
 inline Thread *current;
-inline ucontext_t scheduler;
+inline Context scheduler;
+inline Warp warps[32];
 inline dim3 block_index, block_size, grid_size;
 inline std::vector<unsigned char> dynamic_shared;
 inline const std::function<void()> *body;
 
-constexpr size_t STACK_BYTES = 128 << 10;
 constexpr size_t MAX_DYNAMIC_SHARED = 227 << 10;
 
 inline void
@@ -89,14 +135,14 @@ thread_main()
 {
 	(*body)();
 	current->state = DONE;
-	swapcontext(&current->context, &scheduler);
+	switch_to(&current->context, scheduler);
 }
 
 inline void
 wait_as(State state)
 {
 	current->state = state;
-	swapcontext(&current->context, &scheduler);
+	switch_to(&current->context, scheduler);
 }
 
 /* Brings a value to the warp's collective and gives the values of all lanes in the mask. */
@@ -145,19 +191,18 @@ release_collectives(unsigned warp)
 			}
 		if (!complete)
 			continue;
+		uint64_t *given = warps[warp].given[first][warps[warp].turn[first]++ & 1];
+
+		memset(given, 0, sizeof(warps[warp].given[first][0]));
+		for (unsigned lane = 0; lane < 32; lane++)
+			if (group >> lane & 1)
+				given[lane] = threads[warp * 32 + lane]->given;
 		for (unsigned lane = 0; lane < 32; lane++)
 			if (group >> lane & 1)
 			{
-				Thread *thread = threads[warp * 32 + lane].get();
-
-				memset(thread->seen, 0, sizeof(thread->seen));
-				for (unsigned other = 0; other < 32; other++)
-					if (group >> other & 1)
-						thread->seen[other] = threads[warp * 32 + other]->given;
-			}
-		for (unsigned lane = 0; lane < 32; lane++)
-			if (group >> lane & 1)
+				threads[warp * 32 + lane]->seen = given;
 				threads[warp * 32 + lane]->state = READY;
+			}
 		released = true;
 	}
 	return released;
@@ -209,11 +254,22 @@ start_thread(unsigned i)
 		dim3(i % block_size.x, i / block_size.x % block_size.y, i / (block_size.x * block_size.y));
 	thread->lane = i % 32;
 	thread->warp = i / 32;
+#if defined(__x86_64__)
+	/* as switch_to leaves a stack: six registers, and where to go; stacks begin at different cache lines */
+	void **top = reinterpret_cast<void **>(thread->stack + STACK_BYTES - 64 - (i * 832 & 0x3fc0));
+
+	*--top = nullptr;
+	*--top = reinterpret_cast<void *>(thread_main);
+	for (int r = 0; r < 6; r++)
+		*--top = nullptr;
+	thread->context = top;
+#else
 	getcontext(&thread->context);
-	thread->context.uc_stack.ss_sp = thread->stack.data();
-	thread->context.uc_stack.ss_size = thread->stack.size();
+	thread->context.uc_stack.ss_sp = thread->stack;
+	thread->context.uc_stack.ss_size = STACK_BYTES;
 	thread->context.uc_link = &scheduler;
 	makecontext(&thread->context, thread_main, 0);
+#endif
 }
 
 inline bool
@@ -230,7 +286,7 @@ run_block(const std::vector<unsigned> &sequence)
 			if (threads[i]->state == READY)
 			{
 				current = threads[i].get();
-				swapcontext(&scheduler, &current->context);
+				switch_to(&scheduler, current->context);
 				progress = true;
 			}
 		for (unsigned warp = 0; warp * 32 < n_threads; warp++)
@@ -242,6 +298,7 @@ run_block(const std::vector<unsigned> &sequence)
 			return true;
 		if (!progress)
 		{
+			threads.clear(); /* their stacks are in no state to be used again */
 			fault = "deadlock: threads wait at different barriers";
 			return false;
 		}
@@ -261,10 +318,7 @@ launch(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &
 		return false;
 	}
 	while (threads.size() < n_threads)
-	{
 		threads.push_back(std::make_unique<Thread>());
-		threads.back()->stack.resize(STACK_BYTES);
-	}
 	grid_size = grid;
 	block_size = block;
 	body = &kernel;
@@ -390,6 +444,15 @@ __popc(unsigned bits)
 	return __builtin_popcount(bits);
 }
 
+inline unsigned
+__float_as_uint(float value)
+{
+	unsigned bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	return bits;
+}
+
 inline int
 __clz(int bits)
 {
@@ -414,6 +477,17 @@ atomicMax(T *target, T value)
 	T old = *target;
 
 	if (value > old)
+		*target = value;
+	return old;
+}
+
+template <class T>
+inline T
+atomicMin(T *target, T value)
+{
+	T old = *target;
+
+	if (value < old)
 		*target = value;
 	return old;
 }

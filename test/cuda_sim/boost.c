@@ -1,0 +1,247 @@
+/*
+ * boost.c - boosters on the device against boosters on the CPU: the same bytes. Links with the kernels, on the simulator or on a
+ * real GPU.
+ */
+#include "engine/data/bins_device.h"
+#include "kernels/ag_cuda.h"
+#include "unit/booster.h"
+
+#include "cuda_sim/lib/machine.h"
+
+static AgCudaTable table_of_ops;
+static bool is_simulated;
+
+/* A bench whose fits have a device. */
+typedef struct There
+{
+	Bench bench;
+	AgGpu gpu;
+} There;
+
+static void
+there_init(There *there, int64_t limit_bytes)
+{
+	char why[256];
+
+	bench_init(&there->bench, 1);
+	memset(&there->gpu, 0, sizeof there->gpu);
+	there->gpu.ops = table_of_ops.ops;
+	AG_REQUIRE(there->gpu.ops->open(0, limit_bytes, &there->gpu.device, why, sizeof why) ==
+			   AG_DEVICE_OK);
+	snprintf(there->gpu.name, sizeof there->gpu.name, "cuda:0");
+	there->bench.ctx.gpu = &there->gpu;
+}
+
+static void
+there_end(There *there)
+{
+	AgDeviceMemory memory;
+
+	there->gpu.ops->memory(there->gpu.device, &memory);
+	AG_CHECK_EQ(memory.used_bytes, 0);
+	there->gpu.ops->close(there->gpu.device);
+	bench_end(&there->bench);
+	if (is_simulated)
+		AG_CHECK_EQ(sim_n_allocated(), 0);
+}
+
+static AgStatus
+train(const AgContext *ctx, const AgTrainData *data, const AgBoostParams *params,
+	  const Table *table, AgBoostResult *result)
+{
+	const uint32_t *codes[64] = {0};
+
+	if (params->family != NULL) /* only ag_cat_train names itself */
+		return ag_boost_train(ctx, data, params, result);
+	for (int c = 0; c < table->n_categories; c++)
+		codes[table->n_numbers + c] = table->codes + c * table->n_rows;
+	return ag_cat_train(ctx, data, codes, params, result);
+}
+
+/* Trains here and there; the model's bytes and validation predictions must be equal. */
+static void
+check_same(const char *what, const Table *table, const AgTrainData *data,
+		   const AgBoostParams *params)
+{
+	There there;
+	Bench here;
+	AgBoostResult ours, theirs;
+	AgWriter our_bytes, their_bytes;
+	size_t n_proba = (size_t) data->n_valid * (size_t) (data->n_classes > 0 ? data->n_classes : 1);
+
+	there_init(&there, INT64_C(1) << 40);
+	bench_init(&here, 1);
+	AG_REQUIRE(train(&here.ctx, data, params, table, &ours) == AG_OK);
+	AG_REQUIRE(train(&there.bench.ctx, data, params, table, &theirs) == AG_OK);
+	if (!AG_CHECK(theirs.on_gpu))
+		fprintf(stderr, "    %s: %s %s\n", what, theirs.cpu_because,
+				is_simulated && sim_fault() != NULL ? sim_fault() : "");
+	our_bytes = model_bytes(&here.ctx, ours.trees);
+	their_bytes = model_bytes(&there.bench.ctx, theirs.trees);
+	if (!AG_CHECK(our_bytes.size == their_bytes.size &&
+				  memcmp(our_bytes.data, their_bytes.data, our_bytes.size) == 0))
+		fprintf(stderr, "    %s: other trees (%u against %u nodes, best round %d against %d)\n",
+				what, (unsigned) theirs.trees->n_nodes, (unsigned) ours.trees->n_nodes,
+				theirs.best_round, ours.best_round);
+	AG_CHECK_EQ(ours.rounds_run, theirs.rounds_run);
+	if (n_proba > 0)
+		AG_CHECK(memcmp(ours.valid_proba, theirs.valid_proba, n_proba * sizeof(double)) == 0);
+	ag_writer_free(&our_bytes);
+	ag_writer_free(&their_bytes);
+	ag_boost_result_free(&here.ctx, &ours);
+	ag_boost_result_free(&there.bench.ctx, &theirs);
+	ag_bins_leave_devices(table->bins);
+	there_end(&there);
+	bench_end(&here);
+}
+
+/* ---- families and their parameters ---- */
+
+static const AgProblem problems[] = {AG_PROBLEM_REGRESSION, AG_PROBLEM_BINARY,
+									 AG_PROBLEM_MULTICLASS};
+static const int n_classes_of[] = {0, 2, 4};
+
+/* Every parameter that has code of its own, one after the other. */
+static void
+vary(AgBoostParams *params, int variant)
+{
+	switch (variant)
+	{
+		case 1:
+			params->extra_trees = true;
+			params->feature_fraction = 0.6;
+			break;
+		case 2:
+			params->bagging_fraction = 0.7;
+			params->bagging_freq = 2;
+			params->feature_fraction_bynode = 0.5;
+			params->feature_fraction_bylevel = 0.7;
+			break;
+		case 3:
+			params->lambda_l1 = 0.5;
+			params->lambda_l2 = 2.0;
+			params->max_delta_step = 0.3;
+			params->path_smooth = 3.0;
+			params->min_gain_to_split = 0.01;
+			break;
+		case 4:
+			params->max_depth = 3;
+			params->min_data_in_leaf = 1;
+			params->max_cat_to_onehot = 50;
+			break;
+		case 5:
+			params->num_leaves = 7;
+			params->min_data_in_leaf = 30;
+			params->min_sum_hessian_in_leaf = 2.0;
+			break;
+		default:
+			break;
+	}
+}
+
+static void
+check_gbm(void)
+{
+	for (int p = 0; p < 3; p++)
+		for (int variant = 0; variant < 6; variant++)
+		{
+			AgBoostParams params = gbm_params(3);
+			AgTrainData data;
+			Bench bench;
+			Table table;
+			char what[64];
+
+			bench_init(&bench, 1);
+			table_init(&table, 600 + 37 * variant, 4, 2, 30, variant % 2 ? 0.1 : 0.0,
+					   n_classes_of[p], 7 + (uint64_t) variant);
+			table_bin(&table, &bench.ctx, 254);
+			data = table_data(&table, problems[p], n_classes_of[p]);
+			data.weight = variant == 3 || variant == 5 ? table.weight : NULL;
+			vary(&params, variant);
+			snprintf(what, sizeof what, "GBM, problem %d, variant %d", p, variant);
+			check_same(what, &table, &data, &params);
+			table_end(&table);
+			bench_end(&bench);
+		}
+}
+
+static void
+check_xgb(void)
+{
+	for (int p = 0; p < 3; p++)
+		for (int variant = 0; variant < 3; variant++)
+		{
+			AgBoostParams params = xgb_params(2);
+			AgTrainData data;
+			Bench bench;
+			Table table;
+			char what[64];
+
+			bench_init(&bench, 1);
+			table_init(&table, 900, 3, 2, 12, 0.15, n_classes_of[p], 70 + (uint64_t) variant);
+			table_bin(&table, &bench.ctx, 254);
+			data = table_data(&table, problems[p], n_classes_of[p]);
+			data.weight = variant == 1 ? table.weight : NULL;
+			if (variant == 1)
+				params.max_depth = 4;
+			if (variant == 2) /* no depth, few leaves; classes of different weight */
+			{
+				params.max_depth = 0;
+				params.num_leaves = 20;
+				params.feature_fraction_bylevel = 0.6;
+				params.scale_pos_weight = p == 1 ? 2.5 : 1.0;
+			}
+			snprintf(what, sizeof what, "XGB, problem %d, variant %d", p, variant);
+			check_same(what, &table, &data, &params);
+			table_end(&table);
+			bench_end(&bench);
+		}
+}
+
+static void
+check_cat(void)
+{
+	for (int p = 0; p < 3; p++)
+		for (int kind = 0; kind < 5; kind++)
+		{
+			AgBoostParams params = cat_params(2);
+			AgTrainData data;
+			Bench bench;
+			Table table;
+			char what[64];
+
+			bench_init(&bench, 1);
+			table_init(&table, 800, 3, 2, kind % 2 ? 2 : 40, kind == 2 ? 0.2 : 0.0, n_classes_of[p],
+					   90 + (uint64_t) kind);
+			table_bin(&table, &bench.ctx, 254);
+			data = table_data(&table, problems[p], n_classes_of[p]);
+			data.weight = kind == 3 ? table.weight : NULL;
+			params.bootstrap = kind;
+			params.max_ctr_complexity = 1;
+			params.bagging_fraction = 0.6;
+			params.max_depth = kind == 4 ? 3 : 5;
+			params.random_strength = kind == 1 ? 0.0 : 1.0;
+			params.bagging_temperature = kind == 0 ? 0.5 : 1.0;
+			params.score_function = kind == 3 ? 0 : 1;
+			if (kind == 2)
+				params.grow_order = AG_GROW_DEPTHWISE;
+			if (kind == 1)
+				params.feature_fraction_bylevel = 0.5;
+			snprintf(what, sizeof what, "CAT, problem %d, kind %d", p, kind);
+			check_same(what, &table, &data, &params);
+			table_end(&table);
+			bench_end(&bench);
+		}
+}
+
+int
+main(void)
+{
+	AG_REQUIRE(ag_cuda_init(AG_CUDA_ABI, &table_of_ops));
+	AG_REQUIRE(table_of_ops.ops != NULL && table_of_ops.ops->abi == AG_DEVICE_ABI);
+	is_simulated = sim_machine_reset(2, 227 << 10, 0);
+	check_gbm();
+	check_xgb();
+	check_cat();
+	return ag_unit_done("cuda boost");
+}
