@@ -243,8 +243,7 @@ agk_boost_create(AgDevice *device, const AgDeviceMatrix *matrix, const AgDeviceB
 	AgDeviceStatus status;
 
 	*created = nullptr;
-	if (device->is_lost)
-		return AG_DEVICE_LOST;
+	AGK_TRY(agk_enter(device));
 	if (spec->max_leaves < 1 || spec->max_leaves > 1 << 24)
 		return agk_refuse(device, "trees may have more leaves than a GPU grows");
 	b = static_cast<AgDeviceBoost *>(calloc(1, sizeof(AgDeviceBoost)));
@@ -283,7 +282,6 @@ agk_boost_free(AgDevice *device, AgDeviceBoost *b)
 AgDeviceStatus
 agk_boost_valid(AgDevice *device, AgDeviceBoost *boost, double *scores)
 {
-	if (device->is_lost)
-		return AG_DEVICE_LOST;
+	AGK_TRY(agk_enter(device));
 	return agk_download(device, scores, boost->valid_scores.at, boost->valid_scores.n_bytes);
 }

@@ -31,6 +31,17 @@ agk_failed(AgDevice *device, cudaError_t error, const char *what)
 }
 
 AgDeviceStatus
+agk_enter(AgDevice *device)
+{
+	cudaError_t error;
+
+	if (device->is_lost)
+		return AG_DEVICE_LOST;
+	error = cudaSetDevice(device->index);
+	return error == cudaSuccess ? AG_DEVICE_OK : agk_failed(device, error, "being used");
+}
+
+AgDeviceStatus
 agk_refuse(AgDevice *device, const char *what)
 {
 	snprintf(device->why, sizeof(device->why), "%s", what);
@@ -76,6 +87,7 @@ agk_give_bytes(AgDevice *device, void *at, int64_t n_bytes)
 	if (at == nullptr)
 		return;
 	device->used_bytes -= rounded(n_bytes);
+	(void) cudaSetDevice(device->index);
 	if (cudaFree(at) != cudaSuccess)
 		(void) cudaGetLastError(); /* of a lost device: its memory goes with the context */
 }

@@ -61,6 +61,8 @@ agk_give(AgDevice *device, AgkArray<T> *array)
 	array->n_bytes = 0;
 }
 
+/* Every operation begins with it: a thread's device is whatever it used last. */
+AgDeviceStatus agk_enter(AgDevice *device);
 /* Copies; the host's side may be changed when they return. Zero bytes are fine. */
 AgDeviceStatus agk_upload(AgDevice *device, void *to, const void *from, int64_t n_bytes);
 AgDeviceStatus agk_download(AgDevice *device, void *to, const void *from, int64_t n_bytes);

@@ -206,8 +206,7 @@ agk_boost_draw(AgDevice *device, AgDeviceBoost *boost, uint64_t key, AgDeviceRan
 	double *sums, sum = 0.0;
 	AgDeviceStatus status;
 
-	if (device->is_lost)
-		return AG_DEVICE_LOST;
+	AGK_TRY(agk_enter(device));
 	task.train_rows = boost->train_rows.at;
 	task.gradients = boost->gradients.at;
 	task.weight = boost->weight.at;

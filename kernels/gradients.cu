@@ -145,8 +145,7 @@ agk_boost_gradients(AgDevice *device, AgDeviceBoost *boost, int output, AgDevice
 	task.loss = spec->loss;
 	task.output = output;
 	task.n_outputs = spec->n_outputs;
-	if (device->is_lost)
-		return AG_DEVICE_LOST;
+	AGK_TRY(agk_enter(device));
 	AGK_TRY(agk_clear(device, boost->state.at, sizeof(AgkState)));
 	if (output == 0 && spec->loss == AG_DEVICE_SOFTMAX)
 		AGK_LAUNCH(agk_begin_round, grid, AGK_THREADS, 0, device->stream, task, boost->shared.at);

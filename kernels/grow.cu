@@ -482,8 +482,7 @@ agk_boost_grow(AgDevice *device, AgDeviceBoost *boost, const AgDeviceTreeOrder *
 	AgkGrowth *growth = &boost->growth;
 
 	tree->is_cut_short = false;
-	if (device->is_lost)
-		return AG_DEVICE_LOST;
+	AGK_TRY(agk_enter(device));
 	begin_growth(device, boost, order);
 	AGK_TRY(agk_upload(device, boost->is_used.at, order->is_used, growth->matrix.n_features));
 	AGK_TRY(agk_quantise(device, boost, order));

@@ -198,8 +198,7 @@ agk_boost_add(AgDevice *device, AgDeviceBoost *boost, int output, const double *
 	unsigned grid = agk_grid(device, boost->spec.n_train, AGK_LEAF_CHUNK);
 	AgDeviceStatus status;
 
-	if (device->is_lost)
-		return AG_DEVICE_LOST;
+	AGK_TRY(agk_enter(device));
 	if (!boost->has_bag)
 	{
 		by_node = static_cast<double *>(calloc((size_t) growth->max_nodes, sizeof(double)));

@@ -140,6 +140,7 @@ agk_matrix_create(AgDevice *device, const AgDeviceBins *bins, AgDeviceMatrix **c
 	AgDeviceStatus status = AG_DEVICE_MEMORY;
 
 	*created = nullptr;
+	AGK_TRY(agk_enter(device));
 	if (bins->n_features < 1 || bins->n_rows < 1)
 		return agk_refuse(device, "there is nothing to learn from");
 	if (bins->n_features > INT32_MAX / AGK_BINS)

@@ -265,6 +265,8 @@ boost_store(Work *work, const AgBoostParams *params, AgBoostResult *result)
 	trained->valid_proba = result->valid_proba;
 	result->valid_proba = NULL;
 	trained->keeps_rounds = work->data->keeps_rounds;
+	trained->on_gpu = result->on_gpu;
+	memcpy(trained->cpu_because, result->cpu_because, sizeof trained->cpu_because);
 	return work_store(work, AG_IMAGE_TREES, result->trees);
 }
 

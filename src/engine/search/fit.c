@@ -204,7 +204,6 @@ fit_release(AgFit *fit)
 {
 	for (int i = 0; i < fit->n_models; i++)
 		ag_fit_model_free(fit, &fit->models[i]);
-	ag_fit_close_devices(fit);
 	ag_validation_free(&fit->ctx, &fit->validation);
 	ag_mem_free(fit->ctx.mem, fit->weight);
 	ag_mem_free(fit->ctx.mem, fit->moment);
@@ -212,6 +211,7 @@ fit_release(AgFit *fit)
 	ag_mem_free(fit->ctx.mem, fit->group_of);
 	ag_fit_levels_free(fit);
 	ag_fit_rows_free(&fit->rows);
+	ag_fit_close_devices(fit); /* what was made on them is gone by now */
 	ag_mem_free(fit->ctx.mem, fit->sample);
 	ag_pipeline_free(fit->pipeline);
 	ag_label_free(fit->label);
