@@ -155,44 +155,50 @@ add_children(const AgkGrowth &growth, Merits *merits, int f, int p)
 	add_leaf(merits, g, h);
 }
 
-/* The best of the lane's cuts, then of the warp's, with its noise; the lowest of equals. */
+/*
+ * The best of the lane's cuts by scores with noise, then of the warp's, the lowest of equals; it then stands for its feature
+ * with noise of its own.
+ */
 static __device__ void
 choose_cut(const AgkGrowth &growth, const Merits *merits, int f)
 {
 	uint64_t key =
 		ag_key(ag_key(growth.key, AG_KEY_NOISE + (uint64_t) growth.at_level), (uint64_t) f);
-	double best_score = 0.0;
+	double best_score = 0.0, best_plain = 0.0, noise = growth.rules.noise;
 	int best = -1;
 
 	for (int k = 0; k < AGK_PER_LANE; k++)
 	{
 		int b = lane_bin(k);
-		double score;
+		double plain, score;
 
 		if (b > merits->n_bins || !growth.may_cut[growth.matrix.offset[f] + b])
 			continue;
-		score = ag_level_score(merits->nums[k], merits->dens[k], growth.has_cosine_score != 0);
-		if (growth.rules.noise > 0.0)
-			score += growth.rules.noise * ag_level_noise(key, (uint64_t) b);
+		plain = ag_level_score(merits->nums[k], merits->dens[k], growth.has_cosine_score != 0);
+		score = plain + (noise > 0.0 ? noise * ag_level_noise(key, (uint64_t) b) : 0.0);
 		if (best >= 0 && !(score > best_score))
 			continue;
 		best_score = score;
+		best_plain = plain;
 		best = b;
 	}
 	for (int lanes = 16; lanes > 0; lanes /= 2)
 	{
 		double score = __shfl_xor_sync(~0u, best_score, lanes);
+		double plain = __shfl_xor_sync(~0u, best_plain, lanes);
 		int other = __shfl_xor_sync(~0u, best, lanes);
 
-		if (other >= 0 && (best < 0 || score > best_score || (score == best_score && other < best)))
-		{
-			best_score = score;
-			best = other;
-		}
+		if (other < 0 ||
+			(best >= 0 && !(score > best_score || (score == best_score && other < best))))
+			continue;
+		best_score = score;
+		best_plain = plain;
+		best = other;
 	}
 	if (threadIdx.x % 32 != 0)
 		return;
-	growth.feature_score[f] = best_score;
+	growth.feature_score[f] =
+		best_plain + (noise > 0.0 ? noise * ag_level_noise(key, AGK_BINS) : 0.0);
 	growth.feature_cut[f] = best;
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "engine/data/bins_device.h"
+#include "engine/model/leaves_step.h"
 #include "engine/model/target_stats.h"
 
 /* Whatever a device said, as a status of the engine; the text is in gpu->why. */
@@ -29,7 +30,7 @@ take_status(const AgContext *ctx, AgBoostGpu *gpu, AgDeviceStatus status)
 
 /* What no device does, in words; NULL: nothing. */
 static const char *
-unsupported(const AgGpu *gpu, const AgLoss *loss)
+unsupported(const AgGpu *gpu, const AgLoss *loss, const AgBoostParams *params)
 {
 	const AgDeviceOps *ops = gpu->ops;
 
@@ -40,6 +41,8 @@ unsupported(const AgGpu *gpu, const AgLoss *loss)
 		return "the module grows no boosted trees";
 	if (loss->objective->on_device == AG_DEVICE_NO_LOSS)
 		return "its loss is learnt on the CPU only";
+	if (params->leaf_steps > 1 || params->leaf_method == AG_LEAF_GRADIENT)
+		return "leaf values by several steps, or by weights, are found on the CPU only";
 	if (loss->data->stats != NULL && loss->data->stats->combiner != NULL)
 		return "combinations of categories are counted on the CPU only";
 	return NULL;
@@ -87,7 +90,7 @@ ag_boost_gpu_create(const AgContext *ctx, const AgLoss *loss, const AgBoostParam
 					AgGrower *grower, const AgBootstrap *bootstrap, AgBoostGpu *gpu)
 {
 	size_t n_leaves = (size_t) grower->growth.max_leaves;
-	const char *why = unsupported(ctx->gpu, loss);
+	const char *why = unsupported(ctx->gpu, loss, params);
 	AgDeviceMatrix *matrix;
 	AgDeviceBoostSpec spec;
 	AgDeviceStatus status;
