@@ -376,7 +376,7 @@ test_out_of_memory(void)
 		AG_CHECK_EQ(status, AG_ERR_MEMORY);
 		AG_CHECK_EQ(host.error.status, AG_ERR_MEMORY);
 	}
-	AG_CHECK_EQ(n_failed, 10);
+	AG_CHECK_EQ(n_failed, 11);
 }
 
 /* The middle of what was sampled in each bin; of a bin of one value, the value. */
