@@ -44,7 +44,7 @@ ag_bins_on_device(const AgContext *ctx, const AgBins *bins, AgGpu *gpu, AgDevice
 	AgBinsCopy *copy;
 
 	*matrix = NULL;
-	for (copy = *bins->copies; copy != NULL; copy = copy->next)
+	for (copy = atomic_load(bins->copies); copy != NULL; copy = copy->next)
 		if (copy->gpu == gpu)
 		{
 			*matrix = copy->matrix;
@@ -53,14 +53,16 @@ ag_bins_on_device(const AgContext *ctx, const AgBins *bins, AgGpu *gpu, AgDevice
 	copy = ag_mem_alloc(bins->mem, 1, sizeof *copy);
 	if (copy == NULL)
 		return AG_DEVICE_MEMORY;
-	*copy = (AgBinsCopy){.gpu = gpu, .next = *bins->copies};
+	*copy = (AgBinsCopy){.gpu = gpu};
 	status = make_copy(ctx, bins, gpu, copy);
 	if (status != AG_DEVICE_OK)
 	{
 		ag_mem_free(bins->mem, copy);
 		return status;
 	}
-	*bins->copies = copy;
+	copy->next = atomic_load(bins->copies);
+	while (!atomic_compare_exchange_weak(bins->copies, &copy->next, copy))
+		;
 	*matrix = copy->matrix;
 	return AG_DEVICE_OK;
 }
@@ -68,11 +70,13 @@ ag_bins_on_device(const AgContext *ctx, const AgBins *bins, AgGpu *gpu, AgDevice
 void
 ag_bins_leave_devices(AgBins *bins)
 {
-	while (bins->copies != NULL && *bins->copies != NULL)
-	{
-		AgBinsCopy *copy = *bins->copies;
+	AgBinsCopy *copy, *next;
 
-		*bins->copies = copy->next;
+	if (bins->copies == NULL)
+		return;
+	for (copy = atomic_exchange(bins->copies, NULL); copy != NULL; copy = next)
+	{
+		next = copy->next;
 		copy->gpu->ops->matrix_free(copy->gpu->device, copy->matrix);
 		ag_mem_free(bins->mem, copy);
 	}

@@ -9,7 +9,7 @@
 
 /*
  * The copy on gpu. bins has its row-major copy and isn't changed afterwards. AG_DEVICE_MEMORY when host or device is
- * full; then *matrix is NULL. The device must outlive bins.
+ * full; then *matrix is NULL. The device must outlive bins. Threads may call it at the same time, each with a gpu of its own.
  */
 AgDeviceStatus ag_bins_on_device(const AgContext *ctx, const AgBins *bins, AgGpu *gpu,
 								 AgDeviceMatrix **matrix);

@@ -41,6 +41,8 @@ unsupported(const AgGpu *gpu, const AgLoss *loss, const AgBoostParams *params)
 		return "the module grows no boosted trees";
 	if (loss->objective->on_device == AG_DEVICE_NO_LOSS)
 		return "its loss is learnt on the CPU only";
+	if (params->monotone != NULL)
+		return "monotone constraints are kept on the CPU only";
 	if (params->leaf_steps > 1 || params->leaf_method == AG_LEAF_GRADIENT)
 		return "leaf values by several steps, or by weights, are found on the CPU only";
 	if (loss->data->stats != NULL && loss->data->stats->combiner != NULL)
