@@ -58,7 +58,7 @@ pair_params(int n_rounds)
 /* ---- what they are good for ---- */
 
 static void
-test_learns(void)
+test_learns(int grow_order)
 {
 	for (int c = 0; c < 3; c++)
 	{
@@ -77,6 +77,9 @@ test_learns(void)
 			table_bin(&table, &bench.ctx, 254);
 			data = table_data(&table, cases[c].problem, cases[c].n_classes);
 			params.max_ctr_complexity = most;
+			params.grow_order = grow_order;
+			params.num_leaves = grow_order == AG_GROW_LOSSGUIDE ? 8 : 0;
+			params.max_depth = grow_order == AG_GROW_SYMMETRIC ? 6 : 3;
 			AG_REQUIRE(ag_cat_train(&bench.ctx, &data, NULL, &params, &result) == AG_OK);
 			AG_CHECK((result.trees->n_combos > 0) == (most > 1));
 			for (uint32_t k = 0; k < result.trees->n_combos; k++)
@@ -323,7 +326,7 @@ check_ways(const AgContext *ctx, AgMem *mem, const Table *table, const AgBoostRe
 }
 
 static void
-test_predictions(void)
+test_predictions(int grow_order)
 {
 	for (int c = 0; c < 3; c++)
 		for (int with_codes = 0; with_codes < 2; with_codes++)
@@ -341,6 +344,7 @@ test_predictions(void)
 			codes = codes_of(&table);
 			data = table_data(&table, cases[c].problem, cases[c].n_classes);
 			params.early_stop_rounds = 0;
+			params.grow_order = grow_order;
 			params.learning_rate = 0.1;
 			AG_REQUIRE(ag_cat_train(&bench.ctx, &data, with_codes ? codes : NULL, &params,
 									&result) == AG_OK);
@@ -454,6 +458,7 @@ test_threads(void)
 			table_of_pairs(&table, 6000, cases[c].n_classes, 0.1);
 			table_bin(&table, &bench[t].ctx, 254);
 			params.feature_fraction_bylevel = c == 1 ? 0.7 : 1.0;
+			params.grow_order = c == 2 ? AG_GROW_DEPTHWISE : AG_GROW_SYMMETRIC;
 			bytes[t] = bytes_of(&bench[t], &table, c, &params);
 			table_end(&table);
 		}
@@ -497,7 +502,7 @@ test_kept(void)
 
 /* Fails every allocation in turn; each failure must be told and nothing may leak. */
 static void
-test_allocations(void)
+test_allocations(int grow_order)
 {
 	Bench bench;
 	Table table;
@@ -512,6 +517,7 @@ test_allocations(void)
 	table_bin(&table, &bench.ctx, 32);
 	data = table_data(&table, AG_PROBLEM_BINARY, 2);
 	params.max_depth = 4;
+	params.grow_order = grow_order;
 	used = atomic_load(&bench.mem.used_bytes);
 	for (; status != AG_OK && n < 4000; n++)
 	{
@@ -537,12 +543,15 @@ main(void)
 {
 	test_orders();
 	test_statistics();
-	test_learns();
+	for (int order = AG_GROW_DEPTHWISE; order <= AG_GROW_SYMMETRIC; order++)
+		test_learns(order);
 	test_size_penalty();
-	test_predictions();
+	test_predictions(AG_GROW_SYMMETRIC);
+	test_predictions(AG_GROW_DEPTHWISE);
 	test_damage();
 	test_threads();
 	test_kept();
-	test_allocations();
+	test_allocations(AG_GROW_SYMMETRIC);
+	test_allocations(AG_GROW_DEPTHWISE);
 	return ag_unit_done("combine");
 }

@@ -7,7 +7,7 @@
 
 #include "engine/base/maths.h"
 #include "engine/model/bootstrap.h"
-#include "engine/model/combine.h"
+#include "engine/model/combine_fixed.h"
 #include "engine/model/leaves_step.h"
 #include "engine/model/target_stats.h"
 
@@ -23,6 +23,8 @@ static const AgLossKind losses[AG_CAT_LOSSES] = {
 	AG_LOSS_PERCENTAGE, AG_LOSS_POISSON, AG_LOSS_TWEEDIE,  AG_LOSS_LOGISTIC, AG_LOSS_SOFTMAX,
 };
 #define BINARY_STEPS 10
+#define FIRST_ROUNDS 32 /* of the trees that choose combinations for others */
+#define FIRST_DEPTH 6
 
 const AgParamSpec ag_cat_specs[] = {
 	{"iterations", "num_boost_round n_estimators num_trees", AG_PARAM_INT, 1, 1000000, 10000, NULL,
@@ -61,7 +63,10 @@ const AgParamSpec ag_cat_specs[] = {
 	 "categories of at most so many levels are split as they are, others by target statistics",
 	 AT(one_hot_max_size)},
 	{"max_ctr_complexity", NULL, AG_PARAM_INT, 1, AG_COMBO_MEMBERS, 4, NULL,
-	 "most categories that SymmetricTree combines to one, 1 for none", AT(max_ctr_complexity)},
+	 "most categories that are combined to one, 1 for none; Depthwise and Lossguide take the "
+	 "combinations that a few symmetric "
+	 "trees choose",
+	 AT(max_ctr_complexity)},
 	{"permutation_count", NULL, AG_PARAM_INT, 1, AG_STAT_PERMUTATIONS, 3, NULL,
 	 "random orders of the rows that target statistics are made by", AT(n_permutations)},
 	{"model_size_reg", NULL, AG_PARAM_REAL, 0, 100, 0.5, NULL,
@@ -199,8 +204,46 @@ check_params(const AgContext *ctx, const AgBoostParams *params)
 static bool
 combines(const AgBoostParams *params, int n_replaced)
 {
-	return n_replaced > 1 && params->max_ctr_complexity > 1 &&
-		   params->grow_order == AG_GROW_SYMMETRIC;
+	return n_replaced > 1 && params->max_ctr_complexity > 1;
+}
+
+/*
+ * Trees that grow node by node have no level to offer combinations to. They get those that a few symmetric trees ask for, as
+ * further columns from the beginning. stats is exchanged for such of the wider table.
+ */
+static AgStatus
+fix_combinations(const AgContext *ctx, const AgTrainData *data, const uint32_t *const *codes,
+				 const AgBoostParams *params, AgTargetStats **stats, AgFixedTable *fixed)
+{
+	AgTrainData first = *data, wider = *data;
+	AgBoostParams few = *params;
+	AgTargetStats *made;
+	AgBoostResult result;
+
+	first.bins = (*stats)->bins;
+	first.stats = *stats;
+	first.n_valid = 0;
+	few.grow_order = AG_GROW_SYMMETRIC;
+	few.num_leaves = 0;
+	few.min_data_in_leaf = 1;
+	few.max_depth = few.max_depth < 1 || few.max_depth > FIRST_DEPTH ? FIRST_DEPTH : few.max_depth;
+	few.num_boost_round = few.num_boost_round < FIRST_ROUNDS ? few.num_boost_round : FIRST_ROUNDS;
+	few.early_stop_rounds = 0;
+	AG_TRY(ag_boost_train(ctx, &first, &few, &result));
+	ag_boost_result_free(ctx, &result);
+	if ((*stats)->combiner->n_used == 0)
+		return AG_OK;
+	AG_TRY(ag_fixed_table_create(ctx, (*stats)->combiner, codes, fixed));
+	wider.bins = fixed->bins;
+	AG_TRY(ag_target_stats_create(ctx, &wider, (const uint32_t *const *) fixed->codes,
+								  params->one_hot_max_size, params->n_permutations, params->seed,
+								  &made));
+	made->n_features = data->bins->n_features;
+	made->combiner = (*stats)->combiner; /* for the combinations' keys */
+	(*stats)->combiner = NULL;
+	ag_target_stats_free(ctx, *stats);
+	*stats = made;
+	return AG_OK;
 }
 
 AgStatus
@@ -210,6 +253,7 @@ ag_cat_train(const AgContext *ctx, const AgTrainData *data, const uint32_t *cons
 	AgBoostParams own = *params;
 	AgTrainData shown = *data;
 	AgTargetStats *stats = NULL;
+	AgFixedTable fixed = {0};
 	int n_replaced = 0;
 	AgStatus status;
 
@@ -218,22 +262,26 @@ ag_cat_train(const AgContext *ctx, const AgTrainData *data, const uint32_t *cons
 	for (int f = 0; f < data->bins->n_features; f++)
 		n_replaced += ag_stats_replace(data->bins->features + f, params->one_hot_max_size);
 	if (n_replaced > 0 && data->n_train > 0)
-	{
 		AG_TRY(ag_target_stats_create(ctx, data, codes, params->one_hot_max_size,
 									  params->n_permutations, params->seed, &stats));
-		shown.bins = stats->bins;
-		shown.stats = stats;
-	}
 	if (stats != NULL && combines(&own, n_replaced))
 	{
 		AgCombineParams combining = {own.max_ctr_complexity, own.one_hot_max_size,
 									 own.model_size_reg, own.seed, own.most_combinations};
 
 		AG_GO(ag_combiner_create(ctx, data, codes, stats, &combining, &stats->combiner));
+		if (own.grow_order != AG_GROW_SYMMETRIC)
+			AG_GO(fix_combinations(ctx, data, codes, &own, &stats, &fixed));
+	}
+	if (stats != NULL)
+	{
+		shown.bins = stats->bins;
+		shown.stats = stats;
 	}
 	AG_GO(ag_boost_train(ctx, &shown, &own, result));
 done:
 	ag_target_stats_free(ctx, stats);
+	ag_fixed_table_free(ctx, &fixed);
 	return status;
 }
 
@@ -261,6 +309,11 @@ ag_cat_memory(const AgTrainData *data, const AgBoostParams *params, int n_thread
 	bytes = combines(&own, n_replaced)
 				? ag_combiner_memory(data, own.n_permutations, n_replaced, own.max_ctr_complexity)
 				: 0;
+	if (combines(&own, n_replaced) && own.grow_order != AG_GROW_SYMMETRIC)
+	{
+		n_columns += AG_FIXED_MOST * per;
+		bytes += ag_fixed_table_memory(data);
+	}
 	return bytes + ag_boost_memory(data, &own, n_threads) +
 		   own.n_permutations * (data->bins->n_features + n_columns + 72) * 2 * n_rows +
 		   n_rows * (24 + 4 * own.n_permutations) + n_levels * 8 * (2 + per) +

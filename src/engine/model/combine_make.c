@@ -587,3 +587,20 @@ ag_combined_use(AgCombiner *combiner, AgCombined *combined)
 	combined->own = NULL;
 	return AG_OK;
 }
+
+void
+ag_combination_codes(const AgCombiner *combiner, const AgCombination *combination, uint32_t *codes)
+{
+	const AgMembers *members = &combination->members;
+
+	for (int64_t row = 0; row < combiner->data->bins->n_rows; row++)
+	{
+		uint64_t key = AG_COMBO_START;
+		uint32_t code;
+
+		for (int m = 0; m < members->n; m++)
+			key = ag_combo_fold(key, level_of(combiner, members->features[m], (uint32_t) row));
+		code = ag_combo_find(combination->keys, combination->n_codes, key);
+		codes[row] = code == AG_COMBO_UNSEEN ? UINT32_MAX : code;
+	}
+}

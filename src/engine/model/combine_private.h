@@ -35,6 +35,9 @@ AgStatus ag_combined_create(AgCombiner *combiner, const AgMembers *members, uint
 void ag_combined_free(AgCombiner *combiner, AgCombined *combined); /* NULL allowed */
 /* Gives it a number, if it hasn't one. */
 AgStatus ag_combined_use(AgCombiner *combiner, AgCombined *combined);
+/* Of every row the place of its key, UINT32_MAX: no training row has it. codes[n_rows]. */
+void ag_combination_codes(const AgCombiner *combiner, const AgCombination *combination,
+						  uint32_t *codes);
 void ag_combination_free(AgCombiner *combiner, AgCombination *combination); /* NULL allowed */
 
 #endif
