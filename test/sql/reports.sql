@@ -15,6 +15,14 @@ SELECT ag_fit('rp', 'c', '{"name": "rp_all", "verbosity": 0, "num_bag_folds": 3,
 SELECT count(*) AS failures FROM ag_model_failures('rp_all');
 SELECT count(*) AS summary FROM ag_fit_summary('rp_all') WHERE item = 'models left out';
 
+-- too little memory for one of two models
+CREATE TABLE rp_mem AS SELECT i * 7919 % 10007 AS a, i * 31 % 997 AS b, (i * 7919 % 10007) * (i * 31 % 997) % 1009 AS y FROM generate_series(1, 15000) i;
+SELECT ag_fit('rp_mem', 'y', '{"name": "rp_mem", "verbosity": 0, "memory_limit": 0.015, "num_cpus": 1, "hyperparameters": {"GBM": {"num_boost_round": 5}, "RF": {"n_estimators": 30}}}');
+SELECT model, reason FROM ag_model_failures('rp_mem');
+SELECT model FROM ag_leaderboard('rp_mem');
+SELECT ag_drop('rp_mem');
+DROP TABLE rp_mem;
+
 -- curves: every fold of what grows in rounds, ascending, thinned to a hundred points or so
 SELECT model, count(DISTINCT fold) AS folds, min(fold) AS first_fold, min(metric) AS metric, min(iteration) AS first, bool_and(val > 0) AS losses,
     max(n) <= 128 AS thinned FROM (SELECT *, count(*) OVER (PARTITION BY model, fold) AS n FROM ag_learning_curves('rp_all')) s GROUP BY model ORDER BY model;

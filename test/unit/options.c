@@ -525,6 +525,56 @@ resources(AgMem *mem)
 	bag_resources(mem);
 }
 
+/* A plan to repeat: what of it is read, and that nothing half read passes. */
+static void
+replay(AgMem *mem)
+{
+	static const char whole[] = "/num_bag_folds 0 8\n"
+								"/replay { 4\n"
+								"/replay/num_bag_folds 0 3\n"
+								"/replay/num_bag_sets 0 2\n"
+								"/replay/num_stack_levels 0 1\n"
+								"/replay/models [ 1\n"
+								"/replay/models/0 { 3\n"
+								"/replay/models/0/name s GBM_BAG_L1\n"
+								"/replay/models/0/full b true\n"
+								"/replay/models/0/rounds [ 2\n"
+								"/replay/models/0/rounds/0 0 12\n"
+								"/replay/models/0/rounds/1 0 0\n";
+	AgFitOptions *o = accepted(mem, whole);
+	const AgReplayModel *model = ag_replay_find(o, "GBM_BAG_L1");
+
+	AG_REQUIRE(model != NULL);
+	AG_CHECK(model->is_full && model->n_children == 2 && model->rounds[0] == 12 &&
+			 model->rounds[1] == 0);
+	AG_CHECK(ag_replay_find(o, "LR_BAG_L1") == NULL);
+	AG_CHECK(o->num_bag_folds == 3 && o->num_bag_sets == 2 && o->num_stack_levels == 1);
+	ag_options_free(o);
+	refused(mem, "/replay s m@3", AG_ERR_OPTION,
+			"option \"replay\" takes the name of a version such as \"name@3\", not \"m@3\"", "");
+	refused(mem, "/replay { 2\n/replay/models [ 0\n/replay/refused s time cut LR short",
+			AG_ERR_OPTION, "that fit can't be repeated exactly: time cut LR short",
+			"ag_refresh fits again as it was asked for.");
+	refused(mem, "/weight_evaluation b true", AG_ERR_OPTION,
+			"option \"weight_evaluation\" needs \"sample_weight\"", "");
+	refused(mem, "/use_bag_holdout b true", AG_ERR_OPTION,
+			"option \"use_bag_holdout\" needs \"num_bag_folds\"", "");
+	/* every line that is lost is missed */
+	for (const char *line = strchr(whole, '\n') + 1; *line != '\0'; line = strchr(line, '\n') + 1)
+	{
+		char text[sizeof whole];
+		AgFitOptions *options;
+		AgError err;
+		size_t before = (size_t) (line - whole);
+
+		memcpy(text, whole, before);
+		strcpy(text + before, strchr(line, '\n') + 1);
+		AG_CHECK(parse(mem, text, &options, &err) != AG_OK);
+		if (options != NULL)
+			ag_options_free(options);
+	}
+}
+
 static void
 metrics(AgMem *mem)
 {
@@ -739,6 +789,7 @@ main(void)
 	table(&mem);
 	resources(&mem);
 	metrics(&mem);
+	replay(&mem);
 	hostile(&mem);
 	no_memory(&mem);
 	AG_CHECK_EQ(mem.used_bytes, 0);

@@ -77,7 +77,8 @@ refusal(const AgFit *fit, char *text, size_t size)
 {
 	for (int i = 0; i < fit->n_models; i++)
 		for (int c = 0; c < fit->models[i].n_children; c++)
-			if (!can_repeat(&fit->models[i], &fit->models[i].children[c]))
+			if (!can_repeat(&fit->models[i], &fit->models[i].children[c]) ||
+				(fit->models[i].is_bag && fit->models[i].child_at[c] != c))
 			{
 				snprintf(text, size, "time cut %s short", fit->models[i].name);
 				return text;
