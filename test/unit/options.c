@@ -559,7 +559,7 @@ replay(AgMem *mem)
 			"option \"weight_evaluation\" needs \"sample_weight\"", "");
 	refused(mem, "/use_bag_holdout b true", AG_ERR_OPTION,
 			"option \"use_bag_holdout\" needs \"num_bag_folds\"", "");
-	/* every line that is lost is missed */
+	/* every other line that is lost is missed */
 	for (const char *line = strchr(whole, '\n') + 1; *line != '\0'; line = strchr(line, '\n') + 1)
 	{
 		char text[sizeof whole];
@@ -569,7 +569,9 @@ replay(AgMem *mem)
 
 		memcpy(text, whole, before);
 		strcpy(text + before, strchr(line, '\n') + 1);
-		AG_CHECK(parse(mem, text, &options, &err) != AG_OK);
+		/* a bag of fewer children is a plan, too */
+		AG_CHECK((parse(mem, text, &options, &err) != AG_OK) ==
+				 (strncmp(line, "/replay/models/0/rounds/", 24) != 0));
 		if (options != NULL)
 			ag_options_free(options);
 	}
