@@ -93,7 +93,7 @@ keep_standing(const AgFit *fit, double fraction)
 
 	if (standing == NULL)
 		return;
-	if (fit->phase != NULL && fit->at_model < fit->options->n_models)
+	if (fit->phase != NULL && fit->models != NULL && fit->at_model < fit->options->n_models)
 		models += model_done(fit, fraction);
 	standing->done =
 		models_share * models / (fit->options->n_models * (fit->n_levels > 0 ? fit->n_levels : 1));

@@ -121,12 +121,19 @@ typedef struct AgFitDevice
 	struct AgFitDevice *next;
 } AgFitDevice;
 
+typedef struct AgFitDevices
+{
+	AgArena *arena; /* of the fit itself */
+	AgFitDevice *first;
+	bool told_trouble; /* of a GPU that was granted and isn't used */
+} AgFitDevices;
+
 static void
 trouble_tell(AgFit *fit, const char *what, const char *why)
 {
-	if (fit->told_trouble)
+	if (fit->devices->told_trouble)
 		return;
-	fit->told_trouble = true;
+	fit->devices->told_trouble = true;
 	ag_log_hint(&fit->ctx, AG_LOG_WARNING,
 				"SELECT * FROM ag_gpus() shows who uses it; ag_doctor() tells more.", "%s: %s",
 				what, why);
@@ -144,14 +151,14 @@ device_get(AgFit *fit, const AgGpuGrant *grant, int place, int shares, AgGpu **g
 	why[0] = '\0';
 	if (ops == NULL)
 		return AG_OK;
-	for (device = fit->devices; device != NULL; device = device->next)
+	for (device = fit->devices->first; device != NULL; device = device->next)
 		if (device->grant == grant && device->place == place && device->shares == shares)
 			break;
 	if (device == NULL)
 	{
 		double part = (double) shares / grant->shares;
 
-		device = ag_arena_alloc(&fit->arena, 1, sizeof *device);
+		device = ag_arena_alloc(fit->devices->arena, 1, sizeof *device);
 		if (device == NULL)
 			return ag_mem_error(fit->arena.mem, sizeof *device, fit->ctx.error);
 		memset(device, 0, sizeof *device);
@@ -160,8 +167,8 @@ device_get(AgFit *fit, const AgGpuGrant *grant, int place, int shares, AgGpu **g
 		device->shares = shares;
 		device->gpu.ops = ops;
 		snprintf(device->gpu.name, sizeof device->gpu.name, "%.20s:%d", ops->kind, grant->device);
-		device->next = fit->devices;
-		fit->devices = device;
+		device->next = fit->devices->first;
+		fit->devices->first = device;
 		if (ops->open(grant->device, (int64_t) ((double) grant->memory_bytes * part),
 					  &device->gpu.device, why, why_size) != AG_DEVICE_OK)
 			device->gpu.device = NULL;
@@ -174,10 +181,12 @@ device_get(AgFit *fit, const AgGpuGrant *grant, int place, int shares, AgGpu **g
 void
 ag_fit_close_devices(AgFit *fit)
 {
-	for (AgFitDevice *device = fit->devices; device != NULL; device = device->next)
+	if (fit->devices == NULL)
+		return;
+	for (AgFitDevice *device = fit->devices->first; device != NULL; device = device->next)
 		if (device->gpu.device != NULL)
 			device->gpu.ops->close(device->gpu.device);
-	fit->devices = NULL;
+	fit->devices->first = NULL;
 }
 
 /* All that was granted, once, so that what doesn't work is known before anything is fitted. */
@@ -187,6 +196,11 @@ devices_try(AgFit *fit, bool *is_short, AgGpuShortage *shortage)
 	const AgFitJob *job = fit->job;
 	int n_open = 0;
 
+	fit->devices = ag_arena_alloc(&fit->arena, 1, sizeof *fit->devices);
+	if (fit->devices == NULL)
+		return ag_mem_error(fit->arena.mem, sizeof *fit->devices, fit->ctx.error);
+	memset(fit->devices, 0, sizeof *fit->devices);
+	fit->devices->arena = &fit->arena;
 	for (int i = 0; i < job->n_gpus && job->gpu_ops != NULL; i++)
 	{
 		const AgGpuGrant *grant = &job->gpus[i];
@@ -197,7 +211,7 @@ devices_try(AgFit *fit, bool *is_short, AgGpuShortage *shortage)
 		n_open += gpu != NULL;
 		if (gpu != NULL)
 			continue;
-		*is_short = fit->told_trouble = true;
+		*is_short = fit->devices->told_trouble = true;
 		snprintf(shortage->reason, sizeof shortage->reason,
 				 "GPU cuda:%d (%s) could not be opened: %s", grant->device, grant->name, why);
 		snprintf(shortage->cure, sizeof shortage->cure,

@@ -131,8 +131,7 @@ typedef struct AgFit
 	AgValidation validation;
 	AgMetric metric, stop_metric;
 	int64_t n_rows, n_left_out, n_rare; /* n_rare: of those left out, for their class */
-	struct AgFitDevice *devices;        /* that were opened; in the arena */
-	bool told_trouble;                  /* of a GPU that was granted and isn't used */
+	struct AgFitDevices *devices; /* that were opened, a trial's too; in the fit's own arena */
 	double least_share; /* seconds below which a model isn't worth beginning, as far as known */
 	double promised_seconds; /* from the start of the call to the deadline; INFINITY: none */
 
