@@ -12,7 +12,7 @@ FROM generate_series(1, 400) AS i;
 SET client_min_messages = notice;
 SELECT ag_fit('SELECT liked, review, mileage, seen, sold, code FROM tc', 'liked', '{"name": "tc", "hyperparameters": {"GBM": {"num_boost_round": 20}}, "verbosity": 0}');
 SET client_min_messages = warning;
-SELECT f.name, f.kind, f.used, regexp_replace(f.became, '\d+ coord', 'N coord') AS became, f.dropped_why
+SELECT f.name, f.kind, f.used, regexp_replace(f.became, '\d+ (coord|n-gram)', 'N \1', 'g') AS became, f.dropped_why
 FROM ag_predictor AS p JOIN ag_predictor_feature AS f ON f.predictor = p.id WHERE p.name = 'tc' ORDER BY f.ordinal;
 -- the words decide; a review never seen, one without a known word, an empty one, none
 SELECT ag_predict_class('tc', r) AS liked FROM (VALUES (1, 'This is a VERY GOOD film!'), (2, 'the most bad song')) AS v(i, review),

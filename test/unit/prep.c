@@ -81,7 +81,7 @@ data_close(Data *d)
 	AG_CHECK_EQ(d->mem.used_bytes, 0);
 }
 
-static const AgPrepParams all = {true, true, true, 7};
+static const AgPrepParams all = {true, true, true, 7, N_FEATURES, 0, NULL, NULL, 0};
 
 static void
 fit(Data *d, AgPrep **prep, double **values)

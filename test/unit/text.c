@@ -256,6 +256,8 @@ check_features(const AgPipeline *p)
 	AG_CHECK_EQ(count_kind(p, "review", AG_FEATURE_TEXT_CHARS), 1);
 	AG_CHECK_EQ(count_kind(p, "review", AG_FEATURE_TEXT_NUMBER), 1);
 	AG_CHECK(count_kind(p, "review", AG_FEATURE_TEXT_PLACE) >= 4);
+	AG_CHECK_EQ(count_kind(p, "review", AG_FEATURE_TEXT_TERM), p->n_features - p->n_visible);
+	AG_CHECK(p->n_features > p->n_visible);
 	AG_CHECK_EQ(count_kind(p, "mileage", AG_FEATURE_CATEGORY), 1);
 	AG_CHECK_EQ(count_kind(p, "mileage", AG_FEATURE_TEXT_NUMBER), 1);
 	AG_CHECK_EQ(count_kind(p, "mileage", AG_FEATURE_TEXT_UNIT), 1);
@@ -326,16 +328,20 @@ check_replay(Host *host, const Fitted *f, const AgPipeline *p)
 		ag_pipeline_encode(p, values, features);
 		for (int i = 0; i < n_features; i++)
 		{
-			const AgBinFeature *bin = &bins->features[i];
 			double x = features[i], fitted;
-			int expected = x != x ? 0
-						   : bin->is_category
-							   ? ag_bin_of_code(bin, x < 0.0 ? UINT32_MAX - 1 : (uint32_t) x)
-							   : ag_bin_of_number(bin, x);
 
 			ag_pipeline_feature(f->pipeline, f->table, i, &row, 1, &fitted);
 			n_wrong += !same(fitted, x);
-			n_wrong += bins->columns[i * bins->column_stride + r] != expected;
+			if (i < f->pipeline->n_visible)
+			{
+				const AgBinFeature *bin = &bins->features[i];
+				int expected = x != x ? 0
+							   : bin->is_category
+								   ? ag_bin_of_code(bin, x < 0.0 ? UINT32_MAX - 1 : (uint32_t) x)
+								   : ag_bin_of_number(bin, x);
+
+				n_wrong += bins->columns[i * bins->column_stride + r] != expected;
+			}
 		}
 	}
 	AG_CHECK_EQ(n_wrong, 0);

@@ -94,6 +94,7 @@ static const char *const words[AG_FEATURE_LAST + 1] = {
 	[AG_FEATURE_TEXT_NUMBER] = "number in text",
 	[AG_FEATURE_TEXT_UNIT] = "unit",
 	[AG_FEATURE_TEXT_PLACE] = "place",
+	[AG_FEATURE_TEXT_TERM] = "term",
 };
 
 const char *
@@ -148,6 +149,8 @@ ag_feature_fits_text(const AgFeature *feature, const AgTextPlan *plan)
 			return plan->has_numbers && feature->n_levels == plan->n_units && plan->n_units > 0;
 		case AG_FEATURE_TEXT_PLACE:
 			return plan->vocabulary != NULL && (uint32_t) feature->part < plan->vocabulary->n_dims;
+		case AG_FEATURE_TEXT_TERM:
+			return plan->vocabulary != NULL && (uint32_t) feature->part < plan->vocabulary->n_pool;
 		case AG_FEATURE_CATEGORY:
 			return true;
 		default:
@@ -161,7 +164,7 @@ ag_feature_describe(const AgFeature *feature, char *text, size_t size)
 {
 	if (feature->kind == AG_FEATURE_TEXT_SYMBOL)
 		snprintf(text, size, "count of %c", ag_text_symbols[feature->part]);
-	else if (feature->kind == AG_FEATURE_TEXT_PLACE ||
+	else if (feature->kind == AG_FEATURE_TEXT_PLACE || feature->kind == AG_FEATURE_TEXT_TERM ||
 			 (feature->kind == AG_FEATURE_TEXT_NUMBER && feature->part > 0))
 		snprintf(text, size, "%s %d", words[feature->kind], feature->part + 1);
 	else
@@ -251,12 +254,14 @@ ag_feature_became(const AgPipeline *pipeline, int f, const char *comma, char *te
 									 pipeline->inputs[feature->other].name);
 		case AG_FEATURE_TEXT_SYMBOL:
 		case AG_FEATURE_TEXT_PLACE:
+		case AG_FEATURE_TEXT_TERM:
 			n = count_kind(pipeline, f);
 			if (n == 0)
 				return 0;
 			return (size_t) snprintf(text, size, "%s%d %s%s", comma, n,
-									 feature->kind == AG_FEATURE_TEXT_PLACE ? "coordinate"
-																			: "symbol count",
+									 feature->kind == AG_FEATURE_TEXT_PLACE  ? "coordinate"
+									 : feature->kind == AG_FEATURE_TEXT_TERM ? "n-gram"
+																			 : "symbol count",
 									 n == 1 ? "" : "s");
 		default:
 			ag_feature_describe(feature, what, sizeof what);

@@ -31,6 +31,12 @@ ag_pipeline_free(AgPipeline *pipeline)
 			ag_dictionary_free(pipeline->inputs[i].levels, pipeline->mem);
 	for (int f = 0; pipeline->level_values != NULL && f < pipeline->n_features; f++)
 		ag_mem_free(pipeline->mem, pipeline->level_values[f]);
+	for (int i = 0; pipeline->level_terms != NULL && i < pipeline->n_inputs; i++)
+		if (pipeline->level_terms[i] != NULL)
+		{
+			ag_mem_free(pipeline->mem, (void *) pipeline->level_terms[i]->first);
+			ag_mem_free(pipeline->mem, (void *) pipeline->level_terms[i]->terms);
+		}
 	ag_arena_free(&pipeline->arena);
 	ag_mem_free(pipeline->mem, pipeline);
 }
@@ -283,7 +289,7 @@ bin_inputs(void *arg, int64_t begin, int64_t end, int thread)
 		if (ok && pipeline->inputs[i].is_used)
 			ok = ag_get(&binning->ctx, (size_t) binning->table->n_rows, sizeof(double), &scratch) ==
 				 AG_OK;
-		for (int f = 0; ok && f < pipeline->n_features; f++)
+		for (int f = 0; ok && f < pipeline->n_visible; f++)
 			if (pipeline->features[f].input == (int) i)
 				ok = bin_feature(binning, f, column, scratch) == AG_OK;
 		ag_mem_free(binning->ctx.mem, scratch);
@@ -324,7 +330,7 @@ ag_pipeline_bin(const AgContext *ctx, const AgPipeline *pipeline, AgTable *table
 	*bins = NULL;
 	AG_GO(ag_get(ctx, (size_t) pipeline->n_inputs, sizeof(int), &column_of));
 	AG_GO(match_columns(ctx, pipeline, table, column_of));
-	AG_GO(ag_bins_create(ctx, table->n_rows, pipeline->n_features, bins));
+	AG_GO(ag_bins_create(ctx, table->n_rows, pipeline->n_visible, bins));
 	binning.ctx.error = NULL;
 	binning.ctx.pool = NULL;
 	binning.pipeline = pipeline;
@@ -430,7 +436,10 @@ ag_pipeline_encode(const AgPipeline *pipeline, const AgValue *values, double *fe
 	int parts_of =
 		-1; /* the input that parts or facts hold: an input's features follow each other */
 
-	for (int f = 0; f < pipeline->n_features; f++)
+	if (pipeline->n_features > pipeline->n_visible)
+		memset(features + pipeline->n_visible, 0,
+			   (size_t) (pipeline->n_features - pipeline->n_visible) * sizeof *features);
+	for (int f = 0; f < pipeline->n_visible; f++)
 	{
 		const AgFeature *feature = &pipeline->features[f];
 		const AgInput *input = &pipeline->inputs[feature->input];
@@ -447,7 +456,9 @@ ag_pipeline_encode(const AgPipeline *pipeline, const AgValue *values, double *fe
 		else if (input->text != NULL)
 		{
 			if (parts_of != feature->input)
-				ag_text_facts(input->text, value->v.s.text, value->v.s.n_bytes, &facts);
+				ag_text_facts(
+					input->text, value->v.s.text, value->v.s.n_bytes, &facts,
+					input->first_term < pipeline->n_features ? features + input->first_term : NULL);
 			parts_of = feature->input;
 			features[f] = ag_text_value(feature, input->text, &facts);
 		}
@@ -495,6 +506,78 @@ value_of_cell(const AgTableColumn *column, int64_t row, AgValue *value)
 	}
 }
 
+/* The terms of a row in a column: places in its pool. */
+static uint32_t
+row_terms(const AgPipeline *pipeline, const AgTableColumn *column, int input, int64_t row,
+		  const AgTerm **terms)
+{
+	const AgTermRows *rows = pipeline->level_terms[input];
+	uint32_t code = ((const uint32_t *) column->values)[row];
+
+	if (rows == NULL || code == AG_NO_CODE)
+		return 0;
+	*terms = rows->terms + rows->first[code];
+	return (uint32_t) (rows->first[code + 1] - rows->first[code]);
+}
+
+/* A term's weight in a row. */
+static double
+term_of_row(const AgPipeline *pipeline, const AgTable *table, const AgFeature *feature, int64_t row)
+{
+	const AgTerm *terms = NULL;
+	const AgTableColumn *column = column_of_input(table, feature->input);
+	uint32_t n = row_terms(pipeline, column, feature->input, row, &terms);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (terms[i].term == (uint32_t) feature->part)
+			return (double) terms[i].weight;
+	return 0.0;
+}
+
+/* Of all columns with terms. all NULL: only counted. */
+static uint64_t
+gather_terms(const AgPipeline *pipeline, const AgTable *table, uint64_t *first, AgTerm *all)
+{
+	uint64_t n = 0;
+
+	for (int64_t row = 0; row < table->n_rows; row++)
+	{
+		first[row] = n;
+		for (int i = 0; i < pipeline->n_inputs; i++)
+		{
+			int shift = pipeline->inputs[i].first_term - pipeline->n_visible;
+			const AgTerm *terms = NULL;
+			uint32_t n_terms;
+
+			if (pipeline->level_terms[i] == NULL)
+				continue;
+			n_terms = row_terms(pipeline, column_of_input(table, i), i, row, &terms);
+			for (uint32_t k = 0; k < n_terms && all != NULL; k++)
+				all[n + k] = (AgTerm){terms[k].term + (uint32_t) shift, terms[k].weight};
+			n += n_terms;
+		}
+	}
+	first[table->n_rows] = n;
+	return n;
+}
+
+AgStatus
+ag_pipeline_terms(const AgContext *ctx, const AgPipeline *pipeline, const AgTable *table,
+				  AgTermRows *rows)
+{
+	uint64_t *first;
+	AgTerm *terms;
+
+	memset(rows, 0, sizeof *rows);
+	AG_TRY(ag_get(ctx, (size_t) table->n_rows + 1, sizeof *first, &first));
+	rows->n_rows = table->n_rows;
+	rows->first = first;
+	AG_TRY(ag_get(ctx, gather_terms(pipeline, table, first, NULL), sizeof *terms, &terms));
+	gather_terms(pipeline, table, first, terms);
+	rows->terms = terms;
+	return AG_OK;
+}
+
 static double
 feature_of_cell(const AgPipeline *pipeline, int f, const AgTableColumn *column, int64_t row)
 {
@@ -530,6 +613,12 @@ ag_pipeline_feature(const AgPipeline *pipeline, const AgTable *table, int f, con
 	if (feature->kind == AG_FEATURE_SINCE)
 	{
 		since_of_rows(pipeline, table, feature, rows, n, values);
+		return;
+	}
+	if (feature->kind == AG_FEATURE_TEXT_TERM)
+	{
+		for (int64_t i = 0; i < n; i++)
+			values[i] = term_of_row(pipeline, table, feature, rows[i]);
 		return;
 	}
 	for (int64_t i = 0; i < n; i++)

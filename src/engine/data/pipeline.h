@@ -22,6 +22,7 @@
 #include "engine/data/label.h"
 #include "engine/data/profile.h"
 #include "engine/data/schema.h"
+#include "engine/data/sparse.h"
 #include "engine/data/table.h"
 
 #define AG_UNSEEN (-1.0)
@@ -55,10 +56,12 @@ typedef enum AgFeatureKind
 	AG_FEATURE_TEXT_SYMBOL = 21, /* how often ag_text_symbols[part] is in it */
 	AG_FEATURE_TEXT_NUMBER = 22, /* the part-th number in it, from 0 on */
 	AG_FEATURE_TEXT_UNIT = 23,   /* category: what stands behind the first number */
-	AG_FEATURE_TEXT_PLACE = 24   /* coordinate `part` of its place among the texts */
+	AG_FEATURE_TEXT_PLACE = 24,  /* coordinate `part` of its place among the texts */
+	AG_FEATURE_TEXT_TERM =
+		25 /* weight of the part-th of the terms that models may choose from; 0: not in it, or no text */
 } AgFeatureKind;
 
-#define AG_FEATURE_LAST AG_FEATURE_TEXT_PLACE
+#define AG_FEATURE_LAST AG_FEATURE_TEXT_TERM
 
 typedef struct AgFeature
 {
@@ -91,6 +94,7 @@ typedef struct AgInput
 		*levels; /* category: texts by code, at most the 100,000 commonest; NULL otherwise */
 	uint32_t n_distinct;     /* TEXT */
 	struct AgTextPlan *text; /* what is read off its texts; NULL: nothing (private) */
+	int first_term;          /* feature; n_features where it has no terms */
 } AgInput;
 
 typedef struct AgPipeline
@@ -99,6 +103,7 @@ typedef struct AgPipeline
 	int n_inputs;
 	AgInput *inputs;
 	int n_features;
+	int n_visible; /* features behind these are terms of texts: for a model's own columns alone (prep.h) */
 	AgFeature *features;
 	/* what a predictor needs beside the features */
 	AgProblem problem;
@@ -117,6 +122,8 @@ typedef struct AgPipeline
 	 * else float; NULL for features of other columns.
 	 */
 	void **level_values;
+	AgTermRows **
+		level_terms; /* [n_inputs] likewise: terms of the table's texts, numbered from first_term; or NULL */
 	AgArena arena; /* owns all of it, but for the profile of a pipeline that was read */
 } AgPipeline;
 
@@ -140,7 +147,7 @@ AgStatus ag_pipeline_fit(const AgContext *ctx, const AgTable *table, const AgLab
 						 AgPipeline **pipeline);
 void ag_pipeline_free(AgPipeline *pipeline); /* NULL allowed */
 
-/* Bins every feature of the table (in row order). Columns are given back as they are done when drop is set. */
+/* Bins every visible feature of the table (in row order). Columns are given back as they are done when drop is set. */
 AgStatus ag_pipeline_bin(const AgContext *ctx, const AgPipeline *pipeline, AgTable *table,
 						 const AgBinParams *params, bool drop, AgBins **bins);
 
@@ -156,6 +163,10 @@ void ag_pipeline_encode(const AgPipeline *pipeline, const AgValue *values, doubl
  */
 void ag_pipeline_feature(const AgPipeline *pipeline, const AgTable *table, int f,
 						 const uint32_t *rows, int64_t n, double *values);
+
+/* The terms of all rows of that table, numbered from n_visible on. rows' arrays are the caller's to free. */
+AgStatus ag_pipeline_terms(const AgContext *ctx, const AgPipeline *pipeline, const AgTable *table,
+						   AgTermRows *rows);
 
 /* What an input of type TEXT holds: "text", "date", "number" or "category". */
 const char *ag_pipeline_text_kind(const AgInput *input);

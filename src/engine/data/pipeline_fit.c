@@ -11,9 +11,11 @@
 
 #define FIRST_PART AG_FEATURE_YEAR
 #define LAST_PART AG_FEATURE_WEEKDAY_COS
-#define MOST_DIMS 256  /* coordinates of texts' places, all columns together */
-#define MEMORY_SHARE 8 /* one part in so many is for texts' features */
-#define MOST_DATES 6   /* columns whose differences become features */
+#define MOST_DIMS 256        /* coordinates of texts' places, all columns together */
+#define POOL_LEVELS 200000   /* texts, from which on models have no terms to choose from */
+#define POOL_LEVEL_BYTES 800 /* of a text's terms, about */
+#define MEMORY_SHARE 8       /* one part in so many is for texts' features */
+#define MOST_DATES 6         /* columns whose differences become features */
 #define LISTED_NAMES 10
 /* Integers up to here are doubles already, and need no other origin. */
 #define EXACT_MAX (INT64_C(1) << 53)
@@ -50,7 +52,7 @@ typedef struct Fitting
 	Profile *profiles;       /* [n_inputs], as the next two */
 	AgTextFinding *findings; /* of columns of text */
 	Reason *reasons;
-	uint32_t n_dims;
+	AgTextBudget budget;
 } Fitting;
 
 /* A value's number for statistics and content: whole numbers as themselves. False: missing. */
@@ -394,7 +396,7 @@ add_features(const Fitting *fitting, int i)
 			ok = add_category(pipeline, i, column, profile);
 		if (ok && is_readable(finding))
 			AG_TRY(ag_text_learn(fitting->ctx, pipeline, i, fitting->table, column, finding,
-								 fitting->n_dims, fitting->params));
+								 &fitting->budget, fitting->params));
 		if (ok && pipeline->n_features == n_before && !is_identifier_like(fitting->table, profile))
 			ok = add_category(pipeline, i, column, profile);
 	}
@@ -516,9 +518,10 @@ decide(Fitting *fitting)
 }
 
 /* Coordinates of a text's place: fewer where many columns are text, or so many texts that memory is short. */
-static uint32_t
-dims_for(const Fitting *fitting)
+static AgTextBudget
+budget_for(const Fitting *fitting)
 {
+	AgTextBudget budget = {0, 0};
 	int64_t n_texts = 0, n_levels = 0, dims = AG_VOCABULARY_MAX_DIMS;
 	int64_t limit = fitting->ctx->mem->limit_bytes;
 
@@ -529,12 +532,17 @@ dims_for(const Fitting *fitting)
 			n_levels += fitting->table->columns[fitting->profiles[i].column].dictionary.n_levels;
 		}
 	if (n_texts == 0)
-		return 0;
+		return budget;
+	budget.n_pool = (uint32_t) (AG_TEXT_MOST_TERMS / n_texts);
+	if (n_levels > POOL_LEVELS ||
+		(limit < INT64_MAX && n_levels > limit / MEMORY_SHARE / POOL_LEVEL_BYTES))
+		budget.n_pool = 0;
 	if (n_texts * dims > MOST_DIMS)
 		dims = n_texts < MOST_DIMS ? MOST_DIMS / n_texts : 1;
 	if (limit < INT64_MAX && n_levels > 0 && dims > limit / MEMORY_SHARE / 4 / n_levels)
 		dims = limit / MEMORY_SHARE / 4 / n_levels;
-	return (uint32_t) dims;
+	budget.n_dims = (uint32_t) dims;
+	return budget;
 }
 
 /* What there is in columns of text. */
@@ -553,7 +561,7 @@ look_at_texts(Fitting *fitting)
 		else if (column->type == AG_TYPE_TEXT)
 			fitting->findings[i].has_category = true;
 	}
-	fitting->n_dims = dims_for(fitting);
+	fitting->budget = budget_for(fitting);
 	return AG_OK;
 }
 
@@ -593,7 +601,7 @@ static AgStatus
 make_room(Fitting *fitting)
 {
 	AgPipeline *p = fitting->pipeline;
-	size_t n = MOST_DATES * MOST_DATES;
+	size_t n = MOST_DATES * MOST_DATES + AG_TEXT_MOST_TERMS;
 
 	for (int i = 0; i < p->n_inputs; i++)
 	{
@@ -603,7 +611,8 @@ make_room(Fitting *fitting)
 	}
 	p->features = ag_arena_alloc(&p->arena, n, sizeof(AgFeature));
 	p->level_values = ag_arena_alloc(&p->arena, n, sizeof(void *));
-	if (p->features == NULL || p->level_values == NULL)
+	p->level_terms = ag_arena_alloc(&p->arena, (size_t) p->n_inputs, sizeof *p->level_terms);
+	if (p->features == NULL || p->level_values == NULL || p->level_terms == NULL)
 		return ag_mem_error(fitting->ctx->mem, n * sizeof(AgFeature), fitting->ctx->error);
 	return AG_OK;
 }
@@ -668,6 +677,7 @@ ag_pipeline_fit(const AgContext *ctx, const AgTable *table, const AgLabel *label
 	AG_GO(look_at_texts(&fitting));
 	AG_GO(decide(&fitting));
 	AG_GO(add_differences(&fitting));
+	AG_GO(ag_text_add_terms(ctx, p));
 	if (p->n_features == 0)
 		AG_GO(no_usable_feature(ctx, p));
 	AG_GO(ag_profile_fit(ctx, p, table));

@@ -22,7 +22,7 @@
 
 #define SECTION_BODY 5
 #define MAX_CLASSES 10000
-#define MAX_PART 1024 /* beyond any kind's parts */
+#define MAX_PART AG_TEXT_MOST_TERMS /* beyond any kind's parts */
 #define MAX_NAME 1024 /* bytes of any name in an image: parts are longer than their column */
 
 static void
@@ -373,6 +373,38 @@ read_feature(Reading *reading, AgFeature *feature, bool *is_needed)
 	return AG_OK;
 }
 
+/* Terms stand behind everything else, each column's pool as a whole, of columns that have other features. */
+static AgStatus
+check_terms(const Reading *reading)
+{
+	AgPipeline *pipeline = reading->pipeline;
+	int f = 0;
+
+	while (f < pipeline->n_features && pipeline->features[f].kind != AG_FEATURE_TEXT_TERM)
+		f++;
+	pipeline->n_visible = f;
+	while (f < pipeline->n_features)
+	{
+		int input = pipeline->features[f].input;
+		bool is_seen = false;
+
+		for (uint32_t i = 0; i < pipeline->inputs[input].text->vocabulary->n_pool; i++, f++)
+			if (f == pipeline->n_features || pipeline->features[f].kind != AG_FEATURE_TEXT_TERM ||
+				pipeline->features[f].input != input || pipeline->features[f].part != (int) i)
+				return corrupt(reading, "a text's terms are out of order");
+		for (int v = 0; v < pipeline->n_visible; v++)
+			is_seen |= pipeline->features[v].input == input &&
+					   pipeline->features[v].kind != AG_FEATURE_CATEGORY &&
+					   pipeline->features[v].kind != AG_FEATURE_SINCE;
+		if (!is_seen)
+			return corrupt(reading, "a text's terms stand alone");
+	}
+	if (pipeline->n_visible == 0)
+		return corrupt(reading, "it has no features but terms");
+	ag_pipeline_find_terms(pipeline);
+	return AG_OK;
+}
+
 static AgStatus
 read_body(Reading *reading)
 {
@@ -393,7 +425,8 @@ read_body(Reading *reading)
 	for (uint32_t i = 0; i < n_inputs; i++)
 		AG_TRY(read_input(reading, &pipeline->inputs[i]));
 	n_features = ag_read_count(reader, 29);
-	if (reader->failed || n_features == 0 || n_features > AG_MAX_COLUMNS * AG_TEXT_MOST_FEATURES)
+	if (reader->failed || n_features == 0 ||
+		n_features > AG_MAX_COLUMNS * AG_TEXT_MOST_FEATURES + AG_TEXT_MOST_TERMS)
 		return corrupt(reading, "its list of features has a wrong length");
 	pipeline->features = ag_arena_alloc(&pipeline->arena, n_features, sizeof(AgFeature));
 	if (pipeline->features == NULL)
@@ -403,6 +436,7 @@ read_body(Reading *reading)
 		AG_TRY(read_feature(reading, &pipeline->features[f], is_needed));
 	if (!ag_reader_done(reader))
 		return corrupt(reading, "there are bytes behind its end");
+	AG_TRY(check_terms(reading));
 	for (uint32_t i = 0; i < n_inputs; i++)
 		if (is_needed[i] != pipeline->inputs[i].is_used)
 			return corrupt(reading, "a column is used by no feature");

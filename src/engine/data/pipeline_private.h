@@ -147,7 +147,9 @@ typedef struct AgTextFacts
 } AgTextFacts;
 
 /* text may be longer than AG_TEXT_MAX: it is clipped. */
-void ag_text_facts(const AgTextPlan *plan, const char *text, uint32_t n_bytes, AgTextFacts *facts);
+/* terms: weights of the pool's terms, [n_pool], zeros before; NULL: nobody wants them. */
+void ag_text_facts(const AgTextPlan *plan, const char *text, uint32_t n_bytes, AgTextFacts *facts,
+				   double *terms);
 /* A feature of a text; not of kind CATEGORY or SINCE. */
 double ag_text_value(const AgFeature *feature, const AgTextPlan *plan, const AgTextFacts *facts);
 /* Only the date of a text. */
@@ -178,13 +180,25 @@ typedef struct AgTextFinding
  */
 AgStatus ag_text_look(const AgContext *ctx, const AgTable *table, const AgTableColumn *column,
 					  bool is_identifier, const AgFeatureParams *params, AgTextFinding *finding);
+/* Of a column of text: coordinates, and terms for models to choose from. */
+typedef struct AgTextBudget
+{
+	uint32_t n_dims, n_pool;
+} AgTextBudget;
+
+/* Adds the features of all terms behind the others: the last step. */
+AgStatus ag_text_add_terms(const AgContext *ctx, AgPipeline *pipeline);
+/* Where each input's terms begin. */
+void ag_pipeline_find_terms(AgPipeline *pipeline);
+#define AG_TEXT_MOST_TERMS 1000 /* of all columns together */
+
 /*
- * Learns what the finding promises, n_dims coordinates at most, and adds the features that vary behind those of the pipeline, with
+ * Learns what the finding promises, within the budget, and adds the features that vary behind those of the pipeline, with
  * their values for every level of the column.
  */
 AgStatus ag_text_learn(const AgContext *ctx, AgPipeline *pipeline, int input, const AgTable *table,
-					   const AgTableColumn *column, const AgTextFinding *finding, uint32_t n_dims,
-					   const AgFeatureParams *params);
+					   const AgTableColumn *column, const AgTextFinding *finding,
+					   const AgTextBudget *budget, const AgFeatureParams *params);
 /* Features of a column of text, at most. */
 #define AG_TEXT_MOST_FEATURES 128
 

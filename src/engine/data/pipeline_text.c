@@ -13,16 +13,23 @@ ag_text_timestamp(const AgTextPlan *plan, const char *text, uint32_t n_bytes, in
 
 /* Apart from the rest, for its buffers. */
 static __attribute__((noinline)) void
-find_place(const AgVocabulary *vocabulary, const char *text, uint32_t n_bytes, float *place)
+find_place(const AgVocabulary *vocabulary, const char *text, uint32_t n_bytes, float *place,
+		   double *weights)
 {
 	AgTerm terms[AG_TEXT_MAX_TERMS];
+	uint32_t n = ag_vocabulary_terms(vocabulary, text, n_bytes, terms);
 
-	ag_vocabulary_place(vocabulary, terms, ag_vocabulary_terms(vocabulary, text, n_bytes, terms),
-						place);
+	ag_vocabulary_place(vocabulary, terms, n, place);
+	if (weights == NULL)
+		return;
+	n = ag_vocabulary_pool(vocabulary, terms, n);
+	for (uint32_t i = 0; i < n; i++)
+		weights[terms[i].term] = (double) terms[i].weight;
 }
 
 static void
-short_text_facts(const AgTextPlan *plan, const char *text, uint32_t n_bytes, AgTextFacts *facts)
+short_text_facts(const AgTextPlan *plan, const char *text, uint32_t n_bytes, AgTextFacts *facts,
+				 double *terms)
 {
 	facts->is_date = ag_text_timestamp(plan, text, n_bytes, &facts->timestamp_us);
 	if (facts->is_date)
@@ -32,26 +39,28 @@ short_text_facts(const AgTextPlan *plan, const char *text, uint32_t n_bytes, AgT
 	if (plan->has_numbers)
 		ag_text_numbers(text, n_bytes, &facts->numbers);
 	if (plan->vocabulary != NULL)
-		find_place(plan->vocabulary, text, n_bytes, facts->place);
+		find_place(plan->vocabulary, text, n_bytes, facts->place, terms);
 }
 
 static __attribute__((noinline)) void
-long_text_facts(const AgTextPlan *plan, const char *text, uint32_t n_bytes, AgTextFacts *facts)
+long_text_facts(const AgTextPlan *plan, const char *text, uint32_t n_bytes, AgTextFacts *facts,
+				double *terms)
 {
 	char buffer[AG_TEXT_MAX];
 	uint32_t n;
 
 	text = ag_text_clip(text, n_bytes, buffer, &n);
-	short_text_facts(plan, text, n, facts);
+	short_text_facts(plan, text, n, facts, terms);
 }
 
 void
-ag_text_facts(const AgTextPlan *plan, const char *text, uint32_t n_bytes, AgTextFacts *facts)
+ag_text_facts(const AgTextPlan *plan, const char *text, uint32_t n_bytes, AgTextFacts *facts,
+			  double *terms)
 {
 	if (n_bytes > AG_TEXT_MAX)
-		long_text_facts(plan, text, n_bytes, facts);
+		long_text_facts(plan, text, n_bytes, facts, terms);
 	else
-		short_text_facts(plan, text, n_bytes, facts);
+		short_text_facts(plan, text, n_bytes, facts, terms);
 }
 
 static double

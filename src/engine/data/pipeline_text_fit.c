@@ -193,10 +193,10 @@ done:
 
 static AgStatus
 learn_vocabulary(const AgContext *ctx, AgArena *arena, const AgTable *table,
-				 const AgTableColumn *column, uint32_t n_dims, const AgFeatureParams *params,
-				 AgVocabulary **vocabulary)
+				 const AgTableColumn *column, const AgTextBudget *budget,
+				 const AgFeatureParams *params, AgVocabulary **vocabulary)
 {
-	AgVocabularyParams wanted = {params->max_ngrams, n_dims, params->seed};
+	AgVocabularyParams wanted = {params->max_ngrams, budget->n_dims, budget->n_pool, params->seed};
 	const AgDictionary *levels = &column->dictionary;
 	const uint32_t *codes = column->values;
 	int64_t most = table->n_rows < LEARNT_ROWS ? table->n_rows : LEARNT_ROWS;
@@ -285,7 +285,7 @@ read_levels(void *arg, int64_t begin, int64_t end, int thread)
 	for (int64_t level = begin; level < end; level++)
 	{
 		ag_text_facts(candidates->plan, candidates->levels->texts[level],
-					  candidates->levels->n_bytes[level], &facts);
+					  candidates->levels->n_bytes[level], &facts, NULL);
 		for (int f = 0; f < candidates->n; f++)
 		{
 			double value = ag_text_value(&candidates->features[f], candidates->plan, &facts);
@@ -330,9 +330,84 @@ candidates_keep(Candidates *candidates, AgPipeline *pipeline)
 	return AG_OK;
 }
 
+/* The terms of every level, of those that models may choose from. */
+static AgStatus
+read_terms(const AgContext *ctx, AgPipeline *pipeline, int input, const AgDictionary *levels,
+		   const AgVocabulary *vocabulary)
+{
+	AgTermRows *rows = ag_arena_alloc(&pipeline->arena, 1, sizeof *rows);
+	size_t capacity = 0, n = 0;
+	AgTerm *terms = NULL;
+	uint64_t *first;
+
+	if (rows == NULL)
+		return ag_mem_error(ctx->mem, sizeof *rows, ctx->error);
+	AG_TRY(ag_get(ctx, (size_t) levels->n_levels + 1, sizeof *first, &first));
+	rows->n_rows = levels->n_levels;
+	rows->first = first;
+	pipeline->level_terms[input] = rows; /* owns them from here on */
+	for (uint32_t level = 0; level < levels->n_levels; level++)
+	{
+		if (capacity - n < AG_TEXT_MAX_TERMS)
+		{
+			size_t wanted = capacity + capacity / 2 + 4 * AG_TEXT_MAX_TERMS;
+			AgTerm *more = ag_mem_realloc(ctx->mem, terms, wanted, sizeof *terms);
+
+			if (more == NULL)
+				return ag_mem_error(ctx->mem, wanted * sizeof *terms, ctx->error);
+			rows->terms = terms = more;
+			capacity = wanted;
+		}
+		first[level] = n;
+		n += ag_vocabulary_pool(vocabulary, terms + n,
+								ag_vocabulary_terms(vocabulary, levels->texts[level],
+													levels->n_bytes[level], terms + n));
+		if (level % 1024 == 0)
+			AG_TRY(ag_check_cancel(ctx));
+	}
+	first[levels->n_levels] = n;
+	return AG_OK;
+}
+
+void
+ag_pipeline_find_terms(AgPipeline *pipeline)
+{
+	for (int i = 0; i < pipeline->n_inputs; i++)
+		pipeline->inputs[i].first_term = pipeline->n_features;
+	for (int f = pipeline->n_features - 1; f >= pipeline->n_visible; f--)
+		pipeline->inputs[pipeline->features[f].input].first_term = f;
+}
+
+AgStatus
+ag_text_add_terms(const AgContext *ctx, AgPipeline *pipeline)
+{
+	pipeline->n_visible = pipeline->n_features;
+	for (int i = 0; i < pipeline->n_inputs; i++)
+	{
+		uint32_t n = pipeline->level_terms[i] != NULL && pipeline->inputs[i].is_used
+						 ? pipeline->inputs[i].text->vocabulary->n_pool
+						 : 0;
+
+		for (uint32_t part = 0; part < n; part++)
+		{
+			AgFeature *feature = &pipeline->features[pipeline->n_features];
+
+			memset(feature, 0, sizeof *feature);
+			feature->kind = AG_FEATURE_TEXT_TERM;
+			feature->input = i;
+			feature->part = (int) part;
+			if (!ag_feature_name(pipeline, feature))
+				return ag_mem_error(ctx->mem, AG_NAME_MAX, ctx->error);
+			pipeline->n_features++;
+		}
+	}
+	ag_pipeline_find_terms(pipeline);
+	return AG_OK;
+}
+
 static AgStatus
 plan_fill(const AgContext *ctx, AgPipeline *pipeline, const AgTable *table,
-		  const AgTableColumn *column, const AgTextFinding *finding, uint32_t n_dims,
+		  const AgTableColumn *column, const AgTextFinding *finding, const AgTextBudget *budget,
 		  const AgFeatureParams *params, AgTextPlan *plan)
 {
 	uint64_t *units = ag_arena_alloc(&pipeline->arena, finding->n_units, sizeof *units);
@@ -345,15 +420,15 @@ plan_fill(const AgContext *ctx, AgPipeline *pipeline, const AgTable *table,
 	plan->has_numbers = finding->n_numbers > 0;
 	plan->n_units = finding->n_units;
 	plan->units = units;
-	if (finding->is_text && params->text_ngram && n_dims > 0)
-		return learn_vocabulary(ctx, &pipeline->arena, table, column, n_dims, params,
+	if (finding->is_text && params->text_ngram && budget->n_dims > 0)
+		return learn_vocabulary(ctx, &pipeline->arena, table, column, budget, params,
 								&plan->vocabulary);
 	return AG_OK;
 }
 
 AgStatus
 ag_text_learn(const AgContext *ctx, AgPipeline *pipeline, int input, const AgTable *table,
-			  const AgTableColumn *column, const AgTextFinding *finding, uint32_t n_dims,
+			  const AgTableColumn *column, const AgTextFinding *finding, const AgTextBudget *budget,
 			  const AgFeatureParams *params)
 {
 	AgTextPlan *plan = ag_arena_alloc(&pipeline->arena, 1, sizeof *plan);
@@ -363,7 +438,7 @@ ag_text_learn(const AgContext *ctx, AgPipeline *pipeline, int input, const AgTab
 	if (plan == NULL)
 		return ag_mem_error(ctx->mem, sizeof *plan, ctx->error);
 	AG_GO(ag_get_zeroed(ctx, 1, sizeof *candidates, &candidates));
-	AG_GO(plan_fill(ctx, pipeline, table, column, finding, n_dims, params, plan));
+	AG_GO(plan_fill(ctx, pipeline, table, column, finding, budget, params, plan));
 	candidates->ctx = ctx;
 	candidates->plan = plan;
 	candidates->levels = &column->dictionary;
@@ -376,6 +451,8 @@ ag_text_learn(const AgContext *ctx, AgPipeline *pipeline, int input, const AgTab
 	AG_GO(ag_check_cancel(ctx));
 	pipeline->inputs[input].text = plan;
 	AG_GO(candidates_keep(candidates, pipeline));
+	if (plan->vocabulary != NULL && plan->vocabulary->n_pool > 0)
+		AG_GO(read_terms(ctx, pipeline, input, &column->dictionary, plan->vocabulary));
 done:
 	for (int f = 0; candidates != NULL && f < candidates->n; f++)
 		ag_mem_free(ctx->mem, candidates->values[f]);

@@ -4,7 +4,7 @@
  *   u8 date format, u8 statistics, u8 numbers
  *   u32 units, each: u64 hash
  *   u32 terms (0: no vocabulary), u32 dimensions; then of all terms: u64 hash, ascending; u32 bits of the idf; of each dimensions
- *   times u32, the bits of a coordinate
+ *   times u32, the bits of a coordinate; then u32 terms that models may choose from, each: u32 term, ascending
  */
 #include <string.h>
 
@@ -39,6 +39,9 @@ ag_text_plan_write(const AgTextPlan *plan, AgWriter *body)
 		ag_write_u64(body, vocabulary->hashes[t]);
 	write_floats(body, vocabulary->idf, vocabulary->n_terms);
 	write_floats(body, vocabulary->vectors, (size_t) vocabulary->n_terms * vocabulary->n_dims);
+	ag_write_u32(body, vocabulary->n_pool);
+	for (uint32_t i = 0; i < vocabulary->n_pool; i++)
+		ag_write_u32(body, vocabulary->pool[i]);
 }
 
 static AgStatus
@@ -91,6 +94,28 @@ read_hashes(const AgContext *ctx, AgReader *reader, AgArena *arena, uint32_t n,
 }
 
 static AgStatus
+read_pool(const AgContext *ctx, AgReader *reader, AgArena *arena, AgVocabulary *vocabulary)
+{
+	uint32_t n = ag_read_count(reader, 4);
+	uint32_t *pool;
+
+	if (reader->failed || n > vocabulary->n_terms || n > AG_TEXT_MOST_TERMS)
+		return corrupt(ctx, "a vocabulary's choice is too large");
+	pool = ag_arena_alloc(arena, n, sizeof *pool);
+	if (pool == NULL)
+		return no_memory(ctx, n * sizeof *pool);
+	for (uint32_t i = 0; i < n; i++)
+	{
+		pool[i] = ag_read_u32(reader);
+		if (pool[i] >= vocabulary->n_terms || (i > 0 && pool[i] <= pool[i - 1]))
+			return corrupt(ctx, "a vocabulary's choice is out of order");
+	}
+	vocabulary->n_pool = n;
+	vocabulary->pool = pool;
+	return AG_OK;
+}
+
+static AgStatus
 read_vocabulary(const AgContext *ctx, AgReader *reader, AgArena *arena, uint32_t n_terms,
 				uint32_t n_dims, AgVocabulary **vocabulary)
 {
@@ -107,6 +132,7 @@ read_vocabulary(const AgContext *ctx, AgReader *reader, AgArena *arena, uint32_t
 	AG_TRY(read_floats(ctx, reader, arena, n_terms, 0.0f, MAX_WEIGHT, &made->idf));
 	AG_TRY(read_floats(ctx, reader, arena, (size_t) n_terms * n_dims, -MAX_PLACE, MAX_PLACE,
 					   &made->vectors));
+	AG_TRY(read_pool(ctx, reader, arena, made));
 	if (!ag_vocabulary_index(made, arena))
 		return no_memory(ctx, n_terms * sizeof(uint64_t));
 	*vocabulary = made;

@@ -142,8 +142,13 @@ ag_vocabulary_index(AgVocabulary *vocabulary, AgArena *arena)
 	while (n_slots < vocabulary->n_terms * 2)
 		n_slots *= 2;
 	vocabulary->slots = ag_arena_alloc(arena, n_slots, sizeof *vocabulary->slots);
-	if (vocabulary->slots == NULL)
+	vocabulary->pool_of = ag_arena_alloc(arena, vocabulary->n_terms, sizeof *vocabulary->pool_of);
+	if (vocabulary->slots == NULL || vocabulary->pool_of == NULL)
 		return false;
+	for (uint32_t t = 0; t < vocabulary->n_terms; t++)
+		vocabulary->pool_of[t] = AG_NO_TERM;
+	for (uint32_t i = 0; i < vocabulary->n_pool; i++)
+		vocabulary->pool_of[vocabulary->pool[i]] = i;
 	vocabulary->mask = n_slots - 1;
 	for (uint32_t t = 0; t < vocabulary->n_terms; t++)
 	{
@@ -233,16 +238,79 @@ ag_vocabulary_place(const AgVocabulary *vocabulary, const AgTerm *terms, uint32_
 	}
 }
 
+uint32_t
+ag_vocabulary_pool(const AgVocabulary *vocabulary, AgTerm *terms, uint32_t n)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (vocabulary->pool_of[terms[i].term] != AG_NO_TERM)
+			terms[kept++] = (AgTerm){vocabulary->pool_of[terms[i].term], terms[i].weight};
+	return kept;
+}
+
 static AgStatus
 no_memory(const AgContext *ctx, size_t n)
 {
 	return ag_mem_error(ctx->mem, n, ctx->error);
 }
 
+/* A term as it is ranked for the pool. */
+typedef struct Ranked
+{
+	double power;
+	uint32_t term;
+} Ranked;
+
+static int
+compare_power(const void *left, const void *right)
+{
+	const Ranked *a = left, *b = right;
+
+	if (a->power != b->power)
+		return a->power < b->power ? 1 : -1;
+	return (a->term > b->term) - (a->term < b->term);
+}
+
+static int
+compare_terms(const void *left, const void *right)
+{
+	uint32_t a = *(const uint32_t *) left, b = *(const uint32_t *) right;
+
+	return (a > b) - (a < b);
+}
+
+/* The terms that have most to say: how many texts have one, times the square of its weight. */
+static AgStatus
+choose_pool(const AgContext *ctx, AgArena *arena, uint32_t n_pool, AgVocabulary *vocabulary)
+{
+	uint32_t n = n_pool < vocabulary->n_terms ? n_pool : vocabulary->n_terms;
+	uint32_t *pool = ag_arena_alloc(arena, n, sizeof *pool);
+	Ranked *ranked;
+
+	if (pool == NULL)
+		return no_memory(ctx, n * sizeof *pool);
+	AG_TRY(ag_get(ctx, vocabulary->n_terms, sizeof *ranked, &ranked));
+	for (uint32_t t = 0; t < vocabulary->n_terms; t++)
+	{
+		double idf = vocabulary->idf[t];
+
+		ranked[t] = (Ranked){idf * idf * ag_exp(-idf), t};
+	}
+	qsort(ranked, vocabulary->n_terms, sizeof *ranked, compare_power);
+	for (uint32_t i = 0; i < n; i++)
+		pool[i] = ranked[i].term;
+	ag_mem_free(ctx->mem, ranked);
+	qsort(pool, n, sizeof *pool, compare_terms);
+	vocabulary->n_pool = n;
+	vocabulary->pool = pool;
+	return AG_OK;
+}
+
 /* The commonest terms, in the order of their hashes. */
 static AgStatus
 choose_terms(const AgContext *ctx, AgArena *arena, Counted *counted, int64_t n, int64_t n_texts,
-			 uint32_t max_terms, AgVocabulary *vocabulary)
+			 uint32_t max_terms, uint32_t n_pool, AgVocabulary *vocabulary)
 {
 	int64_t first = 0;
 	uint64_t *hashes;
@@ -267,6 +335,7 @@ choose_terms(const AgContext *ctx, AgArena *arena, Counted *counted, int64_t n, 
 	vocabulary->n_terms = (uint32_t) n;
 	vocabulary->hashes = hashes;
 	vocabulary->idf = idf;
+	AG_TRY(choose_pool(ctx, arena, n_pool, vocabulary));
 	return ag_vocabulary_index(vocabulary, arena) ? AG_OK : no_memory(ctx, (size_t) n * 8);
 }
 
@@ -339,7 +408,8 @@ ag_vocabulary_fit(const AgContext *ctx, AgArena *arena, const AgTextSample *samp
 	made = ag_arena_alloc(arena, 1, sizeof *made);
 	if (made == NULL)
 		AG_GO(no_memory(ctx, sizeof *made));
-	AG_GO(choose_terms(ctx, arena, counted, n_counted, n_texts, params->max_terms, made));
+	AG_GO(choose_terms(ctx, arena, counted, n_counted, n_texts, params->max_terms, params->n_pool,
+					   made));
 	if (made->n_terms >= 2)
 	{
 		AG_GO(learn_space(ctx, arena, sample, params, made));

@@ -11,6 +11,7 @@
 #include "engine/base/bytes.h"
 #include "engine/base/context.h"
 #include "engine/data/features.h"
+#include "engine/data/sparse.h"
 #include "engine/data/text.h"
 
 #define AG_VOCABULARY_MAX_TERMS AG_FEATURE_MAX_NGRAMS
@@ -26,14 +27,10 @@ typedef struct AgVocabulary
 	const float *vectors;   /* [n_terms][n_dims] */
 	uint32_t *slots;        /* open addressing: term + 1 */
 	uint32_t mask;
+	uint32_t n_pool;      /* terms that models may choose from */
+	const uint32_t *pool; /* [n_pool] ascending */
+	uint32_t *pool_of;    /* [n_terms] its place in the pool, or AG_NO_TERM */
 } AgVocabulary;
-
-/* A text's term and its weight. */
-typedef struct AgTerm
-{
-	uint32_t term;
-	float weight;
-} AgTerm;
 
 /* Texts to learn from, in an order that says nothing. */
 typedef struct AgTextSample
@@ -47,6 +44,7 @@ typedef struct AgVocabularyParams
 {
 	uint32_t max_terms; /* 0: no vocabulary */
 	uint32_t n_dims;
+	uint32_t n_pool;
 	uint64_t seed;
 } AgVocabularyParams;
 
@@ -64,16 +62,11 @@ uint32_t ag_vocabulary_terms(const AgVocabulary *vocabulary, const char *text, u
 void ag_vocabulary_place(const AgVocabulary *vocabulary, const AgTerm *terms, uint32_t n,
 						 float *out);
 
-/* Puts the terms into slots, from the arena. False: no memory. */
-bool ag_vocabulary_index(AgVocabulary *vocabulary, AgArena *arena);
+/* Leaves of the terms those in the pool, as places in it; returns how many. */
+uint32_t ag_vocabulary_pool(const AgVocabulary *vocabulary, AgTerm *terms, uint32_t n);
 
-/* Rows of terms: those of row i begin at first[i]. */
-typedef struct AgTermRows
-{
-	int64_t n_rows;
-	const uint64_t *first; /* [n_rows + 1] */
-	const AgTerm *terms;
-} AgTermRows;
+/* Puts the terms into slots, and the pool's into their places, from the arena. False: no memory. */
+bool ag_vocabulary_index(AgVocabulary *vocabulary, AgArena *arena);
 
 /*
  * vocabulary_svd.c: vectors[n_terms][n_dims] of the n_dims directions in which the rows differ most, the first most of all; *n_dims

@@ -148,9 +148,9 @@ column_ok(const AgPrep *prep, const AgPrepColumn *column)
 static AgStatus
 check(const AgContext *ctx, const AgPrep *prep)
 {
-	if (prep->n_in == 0 || prep->n_in > MAX_FEATURES || prep->n_columns == 0 ||
-		prep->n_columns > MAX_FEATURES || prep->first_hidden > prep->n_in ||
-		prep->n_hidden > prep->n_in - prep->first_hidden)
+	if (prep->n_in == 0 || prep->n_in > MAX_FEATURES || prep->n_columns > MAX_FEATURES ||
+		prep->first_hidden > prep->n_in || prep->n_hidden > prep->n_in - prep->first_hidden ||
+		ag_prep_n_inner(prep) == 0)
 		return corrupt(ctx, "its counts of features make no sense");
 	for (uint32_t c = 0; c < prep->n_columns; c++)
 		if (!column_ok(prep, &prep->columns[c]))

@@ -14,6 +14,7 @@
 #include "engine/model/boost.h"
 #include "engine/model/dense.h"
 #include "engine/model/model.h"
+#include "engine/model/prep_text.h"
 
 typedef enum AgPrepKind
 {
@@ -65,7 +66,16 @@ typedef struct AgPrepParams
 	bool crosses;  /* pairs of categories, likewise, and how common they are */
 	bool group_by; /* means of numbers within categories, and the distance to them */
 	uint64_t seed;
+	/* the features that the source has, and those behind them that it hasn't: terms of texts, and others */
+	uint32_t n_in, n_hidden;
+	const AgTermRows *terms;  /* NULL: none */
+	const AgTextScore *score; /* of them; NULL: no column */
+	uint32_t most_terms;      /* that are chosen for columns of their own */
 } AgPrepParams;
+
+/* To which part of AG_PREP_PARTS each training row belongs; AG_PREP_PARTS: it isn't one. part[n_rows]. */
+#define AG_PREP_PARTS 5
+void ag_prep_deal(const AgTrainData *data, int64_t n_rows, uint64_t seed, uint8_t *part);
 
 /*
  * Fits on the training rows. values gets the columns of every row of the source, [n_columns][n_rows], owned by the caller.

@@ -13,7 +13,7 @@
 #include "engine/base/rng.h"
 #include "engine/model/prep.h"
 
-#define N_PARTS 5
+#define N_PARTS AG_PREP_PARTS
 #define NO_PART N_PARTS    /* a row that isn't trained on */
 #define SMOOTHING 10.0     /* rows' worth of the mean of all */
 #define MOST_OUTPUTS 10    /* classes that have a mean each; of more none has */
@@ -41,6 +41,7 @@ typedef struct Fit
 	uint64_t *keys;
 	double *rows; /* [n_columns][n_rows] */
 	size_t n_columns, n_values;
+	size_t columns_room;
 } Fit;
 
 /* A row's groups: by the codes of one category or two. */
@@ -103,8 +104,14 @@ add_column(Fit *fit, AgPrepKind kind, const Groups *groups, AgPrepColumn **colum
 	int64_t n_rows = fit->source->n_rows;
 	size_t n = groups->n;
 
-	AG_TRY(grow(fit, &fit->columns, fit->n_columns + 1, sizeof *fit->columns));
-	AG_TRY(grow(fit, &fit->rows, fit->n_columns + 1, (size_t) n_rows * sizeof *fit->rows));
+	if (fit->n_columns == fit->columns_room)
+	{
+		size_t room = fit->columns_room + fit->columns_room / 2 + 8;
+
+		AG_TRY(grow(fit, &fit->columns, room, sizeof *fit->columns));
+		AG_TRY(grow(fit, &fit->rows, room, (size_t) n_rows * sizeof *fit->rows));
+		fit->columns_room = room;
+	}
 	AG_TRY(grow(fit, &fit->values, fit->n_values + n, sizeof *fit->values));
 	AG_TRY(grow(fit, &fit->keys, fit->n_values + n, sizeof *fit->keys));
 	*column = &fit->columns[fit->n_columns];
@@ -419,23 +426,81 @@ done:
 	return status;
 }
 
-static AgStatus
-deal_parts(Fit *fit, uint64_t seed)
+void
+ag_prep_deal(const AgTrainData *data, int64_t n_rows, uint64_t seed, uint8_t *part)
 {
-	const AgTrainData *data = fit->data;
 	uint64_t key = ag_key(seed, KEY_PARTS);
 
-	AG_TRY(ag_get(fit->ctx, (size_t) fit->source->n_rows, 1, &fit->part));
-	memset(fit->part, NO_PART, (size_t) fit->source->n_rows);
+	memset(part, NO_PART, (size_t) n_rows);
 	for (int64_t i = 0; i < data->n_train; i++)
-		fit->part[data->train_rows[i]] =
-			(uint8_t) ag_random_below(key, data->train_rows[i], N_PARTS);
+		part[data->train_rows[i]] = (uint8_t) ag_random_below(key, data->train_rows[i], N_PARTS);
+}
+
+/* The linear model of the terms as columns. */
+static AgStatus
+add_score(Fit *fit, const AgTextScore *score)
+{
+	Groups terms = {NULL, score->n_terms, NULL, fit->source->n_features, fit->source->n_features};
+
+	for (int k = 0; k < score->n_outputs; k++)
+	{
+		const double *weights = score->weights + (size_t) k * (score->n_terms + 1);
+		AgPrepColumn *column;
+		double *rows;
+
+		AG_TRY(add_column(fit, AG_PREP_SUM, &terms, &column, &rows));
+		memcpy(fit->values + column->first, weights, score->n_terms * sizeof *weights);
+		column->other = weights[score->n_terms];
+		memcpy(rows, score->values + k * fit->source->n_rows,
+			   (size_t) fit->source->n_rows * sizeof *rows);
+	}
 	return AG_OK;
+}
+
+/* The terms that tell most, as columns. */
+static AgStatus
+add_terms(Fit *fit, const AgPrepParams *params)
+{
+	const AgTermRows *terms = params->terms;
+	int64_t n_rows = fit->source->n_rows;
+	uint32_t *chosen = NULL, *place_of = NULL, n = 0;
+	size_t first = fit->n_columns;
+	AgStatus status;
+
+	AG_GO(ag_get(fit->ctx, params->most_terms, sizeof *chosen, &chosen));
+	AG_GO(ag_get(fit->ctx, params->n_hidden, sizeof *place_of, &place_of));
+	AG_GO(ag_text_choose(fit->ctx, terms, params->n_hidden, fit->data, params->most_terms, chosen,
+						 &n));
+	memset(place_of, 0xff, params->n_hidden * sizeof *place_of);
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint32_t feature = fit->source->n_features + chosen[i];
+		Groups none = {NULL, 0, NULL, feature, feature};
+		AgPrepColumn *column;
+		double *rows;
+
+		AG_GO(add_column(fit, AG_PREP_COPY, &none, &column, &rows));
+		memset(rows, 0, (size_t) n_rows * sizeof *rows);
+		place_of[chosen[i]] = i;
+	}
+	for (int64_t row = 0; row < n_rows; row++)
+		for (uint64_t at = terms->first[row]; at < terms->first[row + 1]; at++)
+		{
+			uint32_t place = place_of[terms->terms[at].term];
+
+			if (place != UINT32_MAX)
+				fit->rows[(int64_t) (first + place) * n_rows + row] =
+					(double) terms->terms[at].weight;
+		}
+done:
+	ag_mem_free(fit->ctx->mem, chosen);
+	ag_mem_free(fit->ctx->mem, place_of);
+	return status;
 }
 
 /* What was made, into an arena of its own. */
 static AgStatus
-take(const Fit *fit, AgPrep **prep)
+take(const Fit *fit, const AgPrepParams *params, AgPrep **prep)
 {
 	const AgContext *ctx = fit->ctx;
 	AgPrepColumn *columns;
@@ -460,8 +525,9 @@ take(const Fit *fit, AgPrep **prep)
 		memcpy(values, fit->values, fit->n_values * sizeof *values);
 		memcpy(keys, fit->keys, fit->n_values * sizeof *keys);
 	}
-	made->n_in = fit->source->n_features;
-	made->first_hidden = made->n_in;
+	made->n_in = params->n_in;
+	made->first_hidden = fit->source->n_features;
+	made->n_hidden = params->n_hidden;
 	made->n_columns = (uint32_t) fit->n_columns;
 	made->columns = columns;
 	made->n_values = fit->n_values;
@@ -484,11 +550,17 @@ ag_prep_fit(const AgContext *ctx, const AgDenseSource *source, const AgTrainData
 	fit.n_outputs = data->n_classes <= 2              ? 1
 					: data->n_classes <= MOST_OUTPUTS ? data->n_classes
 													  : 0;
-	AG_GO(deal_parts(&fit, params->seed));
+	AG_GO(ag_get(ctx, (size_t) source->n_rows, 1, &fit.part));
+	ag_prep_deal(data, source->n_rows, params->seed, fit.part);
 	AG_GO(ag_get(ctx, (size_t) source->n_rows, sizeof *fit.column, &fit.column));
-	AG_GO(add_all(&fit, params));
-	if (fit.n_columns > 0)
-		AG_GO(take(&fit, prep));
+	if (params->target || params->crosses || params->group_by)
+		AG_GO(add_all(&fit, params));
+	if (params->score != NULL)
+		AG_GO(add_score(&fit, params->score));
+	if (params->terms != NULL && params->most_terms > 0)
+		AG_GO(add_terms(&fit, params));
+	if (fit.n_columns > 0 || params->n_hidden > 0)
+		AG_GO(take(&fit, params, prep));
 	*values = fit.rows;
 	fit.rows = NULL;
 done:

@@ -38,6 +38,18 @@ typedef struct Work
 	int max_rounds; /* 0: as configured */
 } Work;
 
+static void
+texts_free(AgMem *mem, AgFitTexts *texts)
+{
+	if (texts == NULL)
+		return;
+	ag_mem_free(mem, (void *) texts->terms.first);
+	ag_mem_free(mem, (void *) texts->terms.terms);
+	for (int i = 0; i < AG_FIT_SCORES; i++)
+		ag_text_score_free(atomic_load(&texts->scores[i]));
+	ag_mem_free(mem, texts);
+}
+
 void
 ag_fit_rows_free(AgFitRows *rows)
 {
@@ -45,7 +57,11 @@ ag_fit_rows_free(AgFitRows *rows)
 	ag_dense_matrix_free(rows->matrix);
 	ag_dense_free(rows->dense);
 	if (rows->ctx != NULL)
+	{
 		ag_mem_free(rows->ctx->mem, rows->n_levels);
+		texts_free(rows->ctx->mem, rows->texts);
+	}
+	rows->texts = NULL;
 	rows->bins = NULL;
 	rows->matrix = NULL;
 	rows->dense = NULL;
@@ -65,6 +81,12 @@ ag_trained_free(const AgContext *ctx, AgTrained *trained)
 int
 ag_fit_rows_features(const AgFitRows *rows)
 {
+	return rows->pipeline->n_visible + rows->n_extra;
+}
+
+int
+ag_fit_rows_width(const AgFitRows *rows)
+{
 	return rows->pipeline->n_features + rows->n_extra;
 }
 
@@ -77,7 +99,7 @@ static AgStatus
 rows_bin_stacked(Work *work, int max_bin, int min_data_in_bin, const AgBinParams *params)
 {
 	AgFitRows *rows = work->rows;
-	int n = rows->pipeline->n_features;
+	int n = rows->pipeline->n_visible;
 	Work first = *work;
 	AgStatus status;
 
@@ -152,10 +174,16 @@ ag_fit_rows_read(const AgFitRows *rows, uint32_t feature, const uint32_t *ids, i
 		values[i] = column[ids[i]];
 }
 
+/* As the models learn from them: without the terms. */
 static void
-source_read(const void *arg, uint32_t feature, const uint32_t *rows, int64_t n, double *values)
+source_read(const void *arg, uint32_t feature, const uint32_t *ids, int64_t n, double *values)
 {
-	ag_fit_rows_read(arg, feature, rows, n, values);
+	const AgFitRows *rows = arg;
+	uint32_t n_visible = (uint32_t) rows->pipeline->n_visible;
+
+	if (feature >= n_visible)
+		feature += (uint32_t) rows->pipeline->n_features - n_visible;
+	ag_fit_rows_read(rows, feature, ids, n, values);
 }
 
 static AgStatus
@@ -167,7 +195,7 @@ source_of(Work *work, AgDenseSource *source)
 	if (rows->n_levels == NULL)
 	{
 		AG_TRY(ag_get_zeroed(work->ctx, (size_t) n, sizeof *rows->n_levels, &rows->n_levels));
-		for (int f = 0; f < rows->pipeline->n_features; f++)
+		for (int f = 0; f < rows->pipeline->n_visible; f++)
 			if (ag_feature_is_category(&rows->pipeline->features[f]))
 				rows->n_levels[f] = rows->pipeline->features[f].n_levels;
 	}
@@ -349,7 +377,7 @@ codes_get(Work *work, int max_bins, uint32_t **codes)
 {
 	const AgPipeline *pipeline = work->rows->pipeline;
 
-	for (int f = 0; f < pipeline->n_features; f++)
+	for (int f = 0; f < pipeline->n_visible; f++)
 	{
 		if (!ag_feature_is_category(&pipeline->features[f]) ||
 			pipeline->features[f].n_levels <= (uint32_t) max_bins)
@@ -635,6 +663,7 @@ static const FamilyWork works[AG_FAMILY_LAST] = {
 
 /* --- columns of a model's own */
 
+#define CHOSEN_TERMS 300
 #define PREP_COLUMNS 64 /* that memory is foreseen for */
 
 static bool
@@ -688,20 +717,95 @@ prep_store(Work *work, const AgPrep *prep)
 	return AG_OK;
 }
 
+static AgFitRows *
+root_of(const Work *work)
+{
+	return work->rows->first_level != NULL ? work->rows->first_level : work->rows;
+}
+
+/* The terms of all rows, made once. */
+static AgStatus
+texts_make(const AgContext *ctx, AgFitRows *root)
+{
+	AgFitTexts *texts;
+
+	if (root->texts != NULL || root->pipeline->n_features == root->pipeline->n_visible)
+		return AG_OK;
+	AG_TRY(ag_get_zeroed(ctx, 1, sizeof *texts, &texts));
+	root->texts = texts;
+	return ag_pipeline_terms(ctx, root->pipeline, root->table, &texts->terms);
+}
+
+/*
+ * A linear model of the texts' terms on the split's training rows, fitted once for all models that there is room to keep it for;
+ * *own: it is the caller's to free. Two trainings never work on one split at the same time.
+ */
+static AgStatus
+score_of(Work *work, AgFitTexts *texts, const AgTextScore **score, AgTextScore **own)
+{
+	const AgPipeline *pipeline = work->rows->pipeline;
+	uint32_t n_terms = (uint32_t) (pipeline->n_features - pipeline->n_visible);
+	_Atomic(AgTextScore *) *kept = &texts->scores[work->split % AG_FIT_SCORES];
+	AgTextScore *made = atomic_load(kept), *nothing = NULL;
+	uint8_t *part = NULL;
+	AgStatus status;
+
+	*score = made;
+	if (made != NULL && made->split == work->split)
+		return AG_OK;
+	AG_GO(ag_get(work->ctx, (size_t) texts->terms.n_rows, 1, &part));
+	ag_prep_deal(work->data, texts->terms.n_rows, work->seed, part);
+	AG_GO(ag_text_score_fit(work->ctx, &texts->terms, n_terms, work->data, part, AG_PREP_PARTS,
+							&made));
+	*score = made;
+	if (made != NULL)
+	{
+		made->split = work->split;
+		if (!atomic_compare_exchange_strong(kept, &nothing, made))
+			*own = made;
+	}
+done:
+	ag_mem_free(work->ctx->mem, part);
+	return status;
+}
+
+/* What there is to be learnt from texts: few terms for trees, and the linear model for all. */
+static AgStatus
+prep_texts(Work *work, AgPrepParams *params, AgTextScore **own)
+{
+	AgFitRows *root = root_of(work);
+	const AgPipeline *pipeline = root->pipeline;
+
+	params->n_hidden = (uint32_t) (pipeline->n_features - pipeline->n_visible);
+	params->n_in = (uint32_t) ag_fit_rows_width(work->rows);
+	if (params->n_hidden == 0)
+		return AG_OK;
+	AG_TRY(texts_make(work->ctx, root));
+	AG_TRY(score_of(work, root->texts, &params->score, own));
+	params->terms = &root->texts->terms;
+	params->most_terms = works[work->config->family->id].bins != NULL ? CHOSEN_TERMS : 0;
+	return AG_OK;
+}
+
 static AgStatus
 prep_train(Work *work)
 {
 	const AgModelConfig *config = work->config;
-	AgPrepParams params = {config->prep.target, config->prep.crosses, config->prep.group_by,
-						   work->seed};
+	AgPrepParams params = {.target = config->prep.target,
+						   .crosses = config->prep.crosses,
+						   .group_by = config->prep.group_by,
+						   .seed = work->seed};
 	AgFitRows own = {.ctx = NULL};
 	AgFitRows *rows = work->rows;
 	double *values = NULL, *extra = NULL;
+	AgTextScore *score = NULL;
 	AgDenseSource source;
 	AgPrep *prep = NULL;
 	AgStatus status;
 
 	AG_GO(source_of(work, &source));
+	source.n_features = (uint32_t) rows->pipeline->n_visible;
+	AG_GO(prep_texts(work, &params, &score));
 	AG_GO(ag_prep_fit(work->ctx, &source, work->data, &params, &prep, &values));
 	if (prep == NULL)
 	{
@@ -719,6 +823,7 @@ prep_train(Work *work)
 		   prep->n_columns);
 done:
 	ag_fit_rows_free(&own);
+	ag_text_score_free(score);
 	ag_prep_free(prep);
 	ag_mem_free(work->ctx->mem, values);
 	ag_mem_free(work->ctx->mem, extra);
@@ -742,7 +847,7 @@ ag_family_train(const AgContext *ctx, AgFitRows *rows, const AgTraining *trainin
 	AgStatus status;
 
 	memset(trained, 0, sizeof *trained);
-	if (has_prep(training->config))
+	if (has_prep(training->config) || rows->pipeline->n_features > rows->pipeline->n_visible)
 		status = prep_train(&work);
 	else
 		status = works[training->config->family->id].train(&work);
@@ -758,6 +863,7 @@ ag_family_prepare(const AgContext *ctx, AgFitRows *rows, const AgModelConfig *co
 	Work work = {.ctx = ctx, .rows = rows, .config = config};
 	int max_bin, min_data_in_bin;
 
+	AG_TRY(texts_make(ctx, root_of(&work)));
 	if (config->family->id == AG_FAMILY_CAT)
 		return rows_bin(&work, ((const AgBoostParams *) config->params)->max_bin + 1,
 						MIN_DATA_IN_BIN);

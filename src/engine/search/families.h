@@ -4,13 +4,25 @@
 #ifndef AG_FAMILIES_H
 #define AG_FAMILIES_H
 
+#include <stdatomic.h>
+
 #include "engine/data/bins.h"
 #include "engine/data/pipeline.h"
 #include "engine/model/dense.h"
 #include "engine/model/gbm.h"
+#include "engine/model/prep_text.h"
 #include "engine/model/history.h"
 #include "engine/model/stages.h"
 #include "engine/search/resources.h"
+
+#define AG_FIT_SCORES 256 /* splits whose linear models of texts are kept */
+
+/* Where texts have terms that models choose from: those of all rows, and linear models of them, by the split's number. */
+typedef struct AgFitTexts
+{
+	AgTermRows terms;
+	_Atomic(AgTextScore *) scores[AG_FIT_SCORES];
+} AgFitTexts;
 
 /*
  * The rows in the forms that families learn from, made when first asked for and shared by the models that want the
@@ -35,10 +47,12 @@ typedef struct AgFitRows
 	int n_extra;
 	const double *extra;
 	struct AgFitRows *first_level; /* NULL: this is it */
+	AgFitTexts *texts; /* of the first level; copies share it with whom they are copies of. NULL: none yet, or no texts */
 } AgFitRows;
 
-/* Length of the vectors that models on these rows learn from. */
+/* Length of the vectors that models on these rows learn from, and that they are given at prediction. */
 int ag_fit_rows_features(const AgFitRows *rows);
+int ag_fit_rows_width(const AgFitRows *rows);
 /* values[i] = the feature of ids[i] (n of them), as a stored model of these rows gets it. Any number of threads. */
 void ag_fit_rows_read(const AgFitRows *rows, uint32_t feature, const uint32_t *ids, int64_t n,
 					  double *values);

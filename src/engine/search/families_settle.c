@@ -52,7 +52,7 @@ ag_family_predict(const AgContext *ctx, const AgFitRows *rows, const AgTrained *
 				  const uint32_t *ids, int64_t n, double *out)
 {
 	size_t n_threads = (size_t) ag_pool_size(ctx->pool);
-	Prediction p = {.rows = rows, .ids = ids, .n_features = ag_fit_rows_features(rows), .out = out};
+	Prediction p = {.rows = rows, .ids = ids, .n_features = ag_fit_rows_width(rows), .out = out};
 	AgModel model;
 	AgStatus status;
 

@@ -176,7 +176,7 @@ prepare_features(AgFit *fit)
 	for (int i = 0; i < fit->pipeline->n_inputs; i++)
 		n_used += fit->pipeline->inputs[i].is_used;
 	ag_log(&fit->ctx, AG_LOG_NORMAL, "%d of %d columns give %d features (%.2f s)", n_used,
-		   fit->pipeline->n_inputs, fit->pipeline->n_features, ag_fit_seconds(began));
+		   fit->pipeline->n_inputs, fit->pipeline->n_visible, ag_fit_seconds(began));
 	return ag_fit_check(fit);
 }
 

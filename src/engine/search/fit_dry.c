@@ -29,7 +29,7 @@ data_make(Dry *dry)
 
 	bins->n_rows = fit->n_rows;
 	bins->column_stride = fit->n_rows + 4096;
-	bins->n_features = pipeline->n_features;
+	bins->n_features = pipeline->n_visible;
 	bins->row_stride = (bins->n_features + 4 + 31) / 32 * 32;
 	bins->features =
 		ag_arena_alloc(&fit->arena, (size_t) bins->n_features + 1, sizeof *bins->features);
@@ -40,7 +40,7 @@ data_make(Dry *dry)
 	for (int f = 0; f < bins->n_features; f++)
 	{
 		bins->features[f].n_bins = fit->n_rows < AG_MAX_BIN ? (int) fit->n_rows : AG_MAX_BIN;
-		bins->features[f].is_category = pipeline->features[f].kind == AG_FEATURE_CATEGORY;
+		bins->features[f].is_category = ag_feature_is_category(&pipeline->features[f]);
 		bins->features[f].n_levels = pipeline->features[f].n_levels;
 	}
 	if (fit->validation.n_folds > 0)
@@ -151,7 +151,7 @@ plan_write(Dry *dry, int64_t need_bytes)
 	number_write(out, &first, "rows", (double) fit->n_rows);
 	number_write(out, &first, "rows_left_out", (double) fit->n_left_out);
 	number_write(out, &first, "rows_scored", (double) v->n_scored);
-	number_write(out, &first, "features", fit->pipeline->n_features);
+	number_write(out, &first, "features", fit->pipeline->n_visible);
 	number_write(out, &first, "num_bag_folds", v->n_folds);
 	number_write(out, &first, "num_bag_sets", v->n_folds > 0 ? v->n_sets : 1);
 	number_write(out, &first, "stack_levels", fit->n_levels);

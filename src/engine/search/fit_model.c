@@ -97,7 +97,7 @@ predict_time(AgFit *fit, const AgContext *ctx, AgFitModel *model)
 	if (fit->n_sample == 0)
 		return AG_OK;
 	AG_TRY(ag_model_read(ctx, trained->image, trained->n_image, &loaded));
-	AG_GO(ag_get(ctx, (size_t) ag_fit_rows_features(rows), sizeof *features, &features));
+	AG_GO(ag_get(ctx, (size_t) ag_fit_rows_width(rows), sizeof *features, &features));
 	AG_GO(ag_get(ctx, ag_model_n_out(&loaded), sizeof *out, &out));
 	AG_GO(ag_get(ctx, ag_model_scratch_bytes(&loaded), 1, &scratch));
 	began = ag_clock_ns();

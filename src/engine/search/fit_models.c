@@ -36,7 +36,7 @@ double
 ag_fit_booster_seconds(const AgFit *fit)
 {
 	int n_cpus = ag_pool_size(fit->ctx.pool);
-	double values = (double) fit->n_rows * (fit->pipeline->n_features + 4);
+	double values = (double) fit->n_rows * (fit->pipeline->n_visible + 4);
 	int n_outputs = fit->label->n_classes == 2 ? 1 : ag_label_outputs(fit->label);
 
 	return PLAN_ROUNDS * n_outputs *
