@@ -31,3 +31,8 @@ SELECT feature FROM ag_explain('oc_crossed', (SELECT p FROM oc_pairs AS p LIMIT 
 SELECT ag_fit('oc', 'y', '{"ag_args_fit": {"prep_params": ["OOFTargetEncoding"]}}');
 SELECT ag_fit('oc', 'y', '{"ag_args_fit": {"prep_params": [["ArithmeticFeatureGenerator", {}]]}}');
 SELECT ag_fit('oc', 'y', '{"hyperparameters": {"GBM": {"ag.prep_params": [["GroupByFeatureGenerator", {"keys": 1}]]}}}');
+-- a direction holds beside what is made of words
+SELECT ag_fit('SELECT d, v, words, y + v AS z FROM oc', 'z', '{"name": "oc_up", "verbosity": 0, "monotone_constraints": {"v": 1},
+    "hyperparameters": {"GBM": {"num_boost_round": 40}}}');
+SELECT bool_and(p >= before) AS rises FROM (SELECT ag_predict('oc_up', r) AS p, lag(ag_predict('oc_up', r)) OVER (ORDER BY r.v) AS before
+    FROM (SELECT 'd1' AS d, v * 0.5 AS v, 'w1 w2' AS words FROM generate_series(0, 200) AS v) AS r) AS s;

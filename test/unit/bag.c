@@ -221,7 +221,7 @@ folds_by_time(AgMem *mem)
 
 	for (int i = 0; i < 4; i++)
 	{
-		AgPipeline pipeline = {.n_features = 50};
+		AgPipeline pipeline = {.n_features = 50, .n_visible = 50};
 		Dealt d;
 
 		deal_prepare(&d, mem, 100000, 0, NULL, cases[i].asked, 1, 0);

@@ -694,6 +694,16 @@ prep_rows(Work *work, const AgPrep *prep, const double *values, double **extra, 
 	return AG_OK;
 }
 
+/* Directions of as many features as the inner model has; own columns have none. */
+static AgStatus
+prep_directions(Work *work, const AgFitRows *own, int8_t **directions)
+{
+	AG_TRY(ag_get_zeroed(work->ctx, (size_t) ag_fit_rows_features(own), 1, directions));
+	memcpy(*directions, work->data->monotone, (size_t) own->pipeline->n_visible);
+	work->data->monotone = *directions;
+	return AG_OK;
+}
+
 /* The model's image goes into one that makes the columns for it. */
 static AgStatus
 prep_store(Work *work, const AgPrep *prep)
@@ -797,8 +807,10 @@ prep_train(Work *work)
 						   .seed = work->seed};
 	AgFitRows own = {.ctx = NULL};
 	AgFitRows *rows = work->rows;
+	const int8_t *monotone = work->data->monotone;
 	double *values = NULL, *extra = NULL;
 	AgTextScore *score = NULL;
+	int8_t *directions = NULL;
 	AgDenseSource source;
 	AgPrep *prep = NULL;
 	AgStatus status;
@@ -815,6 +827,8 @@ prep_train(Work *work)
 	AG_GO(prep_rows(work, prep, values, &extra, &own));
 	ag_mem_free(work->ctx->mem, values);
 	values = NULL;
+	if (monotone != NULL)
+		AG_GO(prep_directions(work, &own, &directions));
 	work->rows = &own;
 	work->last = false;
 	AG_GO(works[config->family->id].train(work));
@@ -822,6 +836,8 @@ prep_train(Work *work)
 	ag_log(rows->ctx, AG_LOG_RESOURCES, "  %s has %u columns of its own", config->name,
 		   prep->n_columns);
 done:
+	work->data->monotone = monotone;
+	ag_mem_free(work->ctx->mem, directions);
 	ag_fit_rows_free(&own);
 	ag_text_score_free(score);
 	ag_prep_free(prep);

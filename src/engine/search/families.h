@@ -47,7 +47,8 @@ typedef struct AgFitRows
 	int n_extra;
 	const double *extra;
 	struct AgFitRows *first_level; /* NULL: this is it */
-	AgFitTexts *texts; /* of the first level; copies share it with whom they are copies of. NULL: none yet, or no texts */
+	AgFitTexts *
+		texts; /* of the first level; copies share it with whom they are copies of. NULL: none yet, or no texts */
 } AgFitRows;
 
 /* Length of the vectors that models on these rows learn from, and that they are given at prediction. */

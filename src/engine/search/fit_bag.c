@@ -307,7 +307,7 @@ slot_close(Set *set, Slot *slot)
 
 	if (slot->rows.bins == ag_fit_rows(set->fit, set->model->level)->bins)
 		slot->rows.bins = NULL; /* the fit's own */
-	slot->rows.texts = NULL; /* likewise */
+	slot->rows.texts = NULL;    /* likewise */
 	if (slot->set != NULL)
 		ag_fit_rows_free(&slot->rows);
 	ag_pool_free(slot->pool);
