@@ -1,7 +1,7 @@
 /*
  * families.c - how each family is trained: which form of the rows it learns from, and what its result becomes.
  */
-#include "engine/search/families.h"
+#include "engine/search/families_private.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,6 @@
 #include "engine/model/linear.h"
 #include "engine/model/model.h"
 #include "engine/model/net.h"
-#include "engine/model/prep.h"
 #include "engine/model/xgb.h"
 
 /* Trees of a booster, all classes together, that early stopping leaves: by experience, not by law. */
@@ -22,33 +21,8 @@
 #define LEAF_BYTES 50
 #define MIN_DATA_IN_BIN 3 /* where no parameter says */
 #define CODES_AT_ONCE 512
+#define PREP_COLUMNS 64    /* that memory is foreseen for */
 #define SAMPLE_ROWS 200000 /* that a column's cuts are drawn from */
-
-/* One training under way. */
-typedef struct Work
-{
-	const AgContext *ctx;
-	AgFitRows *rows;
-	const AgModelConfig *config;
-	uint64_t seed;
-	AgTrainData *data;
-	bool last;
-	AgTrained *trained;
-	int split;      /* see AgTraining */
-	int max_rounds; /* 0: as configured */
-} Work;
-
-static void
-texts_free(AgMem *mem, AgFitTexts *texts)
-{
-	if (texts == NULL)
-		return;
-	ag_mem_free(mem, (void *) texts->terms.first);
-	ag_mem_free(mem, (void *) texts->terms.terms);
-	for (int i = 0; i < AG_FIT_SCORES; i++)
-		ag_text_score_free(atomic_load(&texts->scores[i]));
-	ag_mem_free(mem, texts);
-}
 
 void
 ag_fit_rows_free(AgFitRows *rows)
@@ -59,7 +33,7 @@ ag_fit_rows_free(AgFitRows *rows)
 	if (rows->ctx != NULL)
 	{
 		ag_mem_free(rows->ctx->mem, rows->n_levels);
-		texts_free(rows->ctx->mem, rows->texts);
+		ag_fit_texts_free(rows->ctx->mem, rows->texts);
 	}
 	rows->texts = NULL;
 	rows->bins = NULL;
@@ -92,15 +66,15 @@ ag_fit_rows_width(const AgFitRows *rows)
 
 /* --- forms of the rows */
 
-static AgStatus rows_bin(Work *work, int max_bin, int min_data_in_bin);
+static AgStatus rows_bin(AgWork *work, int max_bin, int min_data_in_bin);
 
 /* Of a higher level: the first level's bins, and those of its own columns. */
 static AgStatus
-rows_bin_stacked(Work *work, int max_bin, int min_data_in_bin, const AgBinParams *params)
+rows_bin_stacked(AgWork *work, int max_bin, int min_data_in_bin, const AgBinParams *params)
 {
 	AgFitRows *rows = work->rows;
 	int n = rows->pipeline->n_visible;
-	Work first = *work;
+	AgWork first = *work;
 	AgStatus status;
 
 	first.rows = rows->first_level;
@@ -125,7 +99,7 @@ done:
 }
 
 static AgStatus
-rows_bin(Work *work, int max_bin, int min_data_in_bin)
+rows_bin(AgWork *work, int max_bin, int min_data_in_bin)
 {
 	AgFitRows *rows = work->rows;
 	AgBinParams params;
@@ -186,8 +160,8 @@ source_read(const void *arg, uint32_t feature, const uint32_t *ids, int64_t n, d
 	ag_fit_rows_read(rows, feature, ids, n, values);
 }
 
-static AgStatus
-source_of(Work *work, AgDenseSource *source)
+AgStatus
+ag_work_source(AgWork *work, AgDenseSource *source)
 {
 	AgFitRows *rows = work->rows;
 	int n = ag_fit_rows_features(rows);
@@ -215,7 +189,7 @@ same_dense(const AgDenseParams *a, const AgDenseParams *b)
 }
 
 static AgStatus
-rows_dense(Work *work, const AgDenseParams *params)
+rows_dense(AgWork *work, const AgDenseParams *params)
 {
 	AgFitRows *rows = work->rows;
 	AgDenseSource source;
@@ -228,7 +202,7 @@ rows_dense(Work *work, const AgDenseParams *params)
 	ag_dense_free(rows->dense);
 	rows->matrix = NULL;
 	rows->dense = NULL;
-	AG_TRY(source_of(work, &source));
+	AG_TRY(ag_work_source(work, &source));
 	AG_TRY(ag_dense_fit(work->ctx, &source, work->data->train_rows, work->data->n_train, params,
 						&rows->dense));
 	AG_TRY(ag_dense_matrix(work->ctx, rows->dense, &source, &rows->matrix));
@@ -242,7 +216,7 @@ rows_dense(Work *work, const AgDenseParams *params)
 
 /* The model's bytes: what is stored, and what is timed and loaded again from now on. */
 static AgStatus
-work_store(Work *work, AgImageKind kind, void *fitted)
+work_store(AgWork *work, AgImageKind kind, void *fitted)
 {
 	AgModel model = {kind, fitted};
 	AgWriter out;
@@ -279,7 +253,7 @@ boost_params(const AgModelConfig *config)
 
 /* What boosting came to, and the model's bytes. */
 static AgStatus
-boost_store(Work *work, const AgBoostParams *params, AgBoostResult *result)
+boost_store(AgWork *work, const AgBoostParams *params, AgBoostResult *result)
 {
 	AgTrained *trained = work->trained;
 
@@ -299,7 +273,7 @@ boost_store(Work *work, const AgBoostParams *params, AgBoostResult *result)
 }
 
 static void
-boost_begin(const Work *work, AgBoostParams *params)
+boost_begin(const AgWork *work, AgBoostParams *params)
 {
 	params->seed = work->seed;
 	params->early_stop_rounds = work->config->early_stop;
@@ -308,7 +282,7 @@ boost_begin(const Work *work, AgBoostParams *params)
 }
 
 static AgStatus
-boost_train(Work *work)
+boost_train(AgWork *work)
 {
 	AgBoostParams params = boost_params(work->config);
 	AgBoostResult result;
@@ -352,7 +326,7 @@ boost_memory(const AgModelConfig *config, const AgTrainData *data, int n_threads
 /* --- CAT */
 
 static AgStatus
-codes_read(Work *work, int f, uint32_t *codes)
+codes_read(AgWork *work, int f, uint32_t *codes)
 {
 	int64_t n_rows = work->rows->table->n_rows;
 	uint32_t ids[CODES_AT_ONCE];
@@ -373,7 +347,7 @@ codes_read(Work *work, int f, uint32_t *codes)
 
 /* The levels of categories that have more of them than bins tell apart; of others codes[f] stays NULL. */
 static AgStatus
-codes_get(Work *work, int max_bins, uint32_t **codes)
+codes_get(AgWork *work, int max_bins, uint32_t **codes)
 {
 	const AgPipeline *pipeline = work->rows->pipeline;
 
@@ -389,7 +363,7 @@ codes_get(Work *work, int max_bins, uint32_t **codes)
 }
 
 static AgStatus
-cat_train(Work *work)
+cat_train(AgWork *work)
 {
 	AgBoostParams params = boost_params(work->config);
 	int n_features = ag_fit_rows_features(work->rows);
@@ -429,7 +403,7 @@ cat_memory(const AgModelConfig *config, const AgTrainData *data, int n_threads)
 /* --- LR */
 
 static AgStatus
-linear_train(Work *work)
+linear_train(AgWork *work)
 {
 	const AgLinearParams *params = work->config->params;
 	AgTrained *trained = work->trained;
@@ -475,7 +449,7 @@ linear_memory(const AgModelConfig *config, const AgTrainData *data, int n_thread
 /* --- KNN */
 
 static AgStatus
-knn_train(Work *work)
+knn_train(AgWork *work)
 {
 	const AgKnnParams *params = work->config->params;
 	AgTrained *trained = work->trained;
@@ -530,7 +504,7 @@ net_params(const AgModelConfig *config)
 }
 
 static AgStatus
-net_train(Work *work)
+net_train(AgWork *work)
 {
 	AgNetParams params = net_params(work->config);
 	AgTrained *trained = work->trained;
@@ -584,7 +558,7 @@ net_memory(const AgModelConfig *config, const AgTrainData *data, int n_threads)
 #define FOREST_MIN_DATA_IN_BIN 3
 
 static AgStatus
-forest_train(Work *work)
+forest_train(AgWork *work)
 {
 	AgForestParams params = *(const AgForestParams *) work->config->params;
 	AgTrained *trained = work->trained;
@@ -640,7 +614,7 @@ forest_bins(const void *params, int *max_bin, int *min_data_in_bin)
 
 typedef struct FamilyWork
 {
-	AgStatus (*train)(Work *work);
+	AgStatus (*train)(AgWork *work);
 	int64_t (*memory)(const AgModelConfig *config, const AgTrainData *data, int n_threads);
 	int64_t (*kept)(const AgModelConfig *config,
 					const AgTrainData *data); /* NULL: next to nothing */
@@ -661,210 +635,38 @@ static const FamilyWork works[AG_FAMILY_LAST] = {
 	[AG_FAMILY_REALMLP] = {net_train, net_memory, NULL, NULL},
 };
 
-/* --- columns of a model's own */
-
-#define CHOSEN_TERMS 300
-#define PREP_COLUMNS 64 /* that memory is foreseen for */
-
-static bool
-has_prep(const AgModelConfig *config)
+AgStatus
+ag_work_train(AgWork *work)
 {
-	return config->prep.target || config->prep.crosses || config->prep.group_by;
+	return works[work->config->family->id].train(work);
 }
 
-/* The rows with further columns behind those that they have, in forms of their own. */
-static AgStatus
-prep_rows(Work *work, const AgPrep *prep, const double *values, double **extra, AgFitRows *own)
+bool
+ag_work_has_bins(const AgWork *work)
 {
-	AgFitRows *rows = work->rows;
-	size_t n_rows = (size_t) rows->table->n_rows;
-	size_t before = (size_t) rows->n_extra * n_rows, more = prep->n_columns * n_rows;
-
-	AG_TRY(ag_get(work->ctx, before + more, sizeof **extra, extra));
-	if (before > 0)
-		memcpy(*extra, rows->extra, before * sizeof **extra);
-	memcpy(*extra + before, values, more * sizeof **extra);
-	memset(own, 0, sizeof *own);
-	own->ctx = rows->ctx;
-	own->pipeline = rows->pipeline;
-	own->table = rows->table;
-	own->n_extra = rows->n_extra + (int) prep->n_columns;
-	own->extra = *extra;
-	own->first_level = rows->first_level != NULL ? rows->first_level : rows;
-	return AG_OK;
-}
-
-/* Directions of as many features as the inner model has; own columns have none. */
-static AgStatus
-prep_directions(Work *work, const AgFitRows *own, int8_t **directions)
-{
-	AG_TRY(ag_get_zeroed(work->ctx, (size_t) ag_fit_rows_features(own), 1, directions));
-	memcpy(*directions, work->data->monotone, (size_t) own->pipeline->n_visible);
-	work->data->monotone = *directions;
-	return AG_OK;
-}
-
-/* The model's image goes into one that makes the columns for it. */
-static AgStatus
-prep_store(Work *work, const AgPrep *prep)
-{
-	AgTrained *trained = work->trained;
-	AgWriter out;
-	AgStatus status;
-
-	ag_writer_init(&out, work->ctx->mem);
-	status = ag_prep_write(work->ctx, prep, trained->image, trained->n_image, &out);
-	if (status == AG_OK && out.failed)
-		status = ag_mem_error(work->ctx->mem, out.size, work->ctx->error);
-	if (status != AG_OK)
-	{
-		ag_writer_free(&out);
-		return status;
-	}
-	ag_mem_free(work->ctx->mem, trained->image);
-	trained->image = out.data;
-	trained->n_image = out.size;
-	return AG_OK;
-}
-
-static AgFitRows *
-root_of(const Work *work)
-{
-	return work->rows->first_level != NULL ? work->rows->first_level : work->rows;
-}
-
-/* The terms of all rows, made once. */
-static AgStatus
-texts_make(const AgContext *ctx, AgFitRows *root)
-{
-	AgFitTexts *texts;
-
-	if (root->texts != NULL || root->pipeline->n_features == root->pipeline->n_visible)
-		return AG_OK;
-	AG_TRY(ag_get_zeroed(ctx, 1, sizeof *texts, &texts));
-	root->texts = texts;
-	return ag_pipeline_terms(ctx, root->pipeline, root->table, &texts->terms);
-}
-
-/*
- * A linear model of the texts' terms on the split's training rows, fitted once for all models that there is room to keep it for;
- * *own: it is the caller's to free. Two trainings never work on one split at the same time.
- */
-static AgStatus
-score_of(Work *work, AgFitTexts *texts, const AgTextScore **score, AgTextScore **own)
-{
-	const AgPipeline *pipeline = work->rows->pipeline;
-	uint32_t n_terms = (uint32_t) (pipeline->n_features - pipeline->n_visible);
-	_Atomic(AgTextScore *) *kept = &texts->scores[work->split % AG_FIT_SCORES];
-	AgTextScore *made = atomic_load(kept), *nothing = NULL;
-	uint8_t *part = NULL;
-	AgStatus status;
-
-	*score = made;
-	if (made != NULL && made->split == work->split)
-		return AG_OK;
-	AG_GO(ag_get(work->ctx, (size_t) texts->terms.n_rows, 1, &part));
-	ag_prep_deal(work->data, texts->terms.n_rows, work->seed, part);
-	AG_GO(ag_text_score_fit(work->ctx, &texts->terms, n_terms, work->data, part, AG_PREP_PARTS,
-							&made));
-	*score = made;
-	if (made != NULL)
-	{
-		made->split = work->split;
-		if (!atomic_compare_exchange_strong(kept, &nothing, made))
-			*own = made;
-	}
-done:
-	ag_mem_free(work->ctx->mem, part);
-	return status;
-}
-
-/* What there is to be learnt from texts: few terms for trees, and the linear model for all. */
-static AgStatus
-prep_texts(Work *work, AgPrepParams *params, AgTextScore **own)
-{
-	AgFitRows *root = root_of(work);
-	const AgPipeline *pipeline = root->pipeline;
-
-	params->n_hidden = (uint32_t) (pipeline->n_features - pipeline->n_visible);
-	params->n_in = (uint32_t) ag_fit_rows_width(work->rows);
-	if (params->n_hidden == 0)
-		return AG_OK;
-	AG_TRY(texts_make(work->ctx, root));
-	AG_TRY(score_of(work, root->texts, &params->score, own));
-	params->terms = &root->texts->terms;
-	params->most_terms = works[work->config->family->id].bins != NULL ? CHOSEN_TERMS : 0;
-	return AG_OK;
-}
-
-static AgStatus
-prep_train(Work *work)
-{
-	const AgModelConfig *config = work->config;
-	AgPrepParams params = {.target = config->prep.target,
-						   .crosses = config->prep.crosses,
-						   .group_by = config->prep.group_by,
-						   .seed = work->seed};
-	AgFitRows own = {.ctx = NULL};
-	AgFitRows *rows = work->rows;
-	const int8_t *monotone = work->data->monotone;
-	double *values = NULL, *extra = NULL;
-	AgTextScore *score = NULL;
-	int8_t *directions = NULL;
-	AgDenseSource source;
-	AgPrep *prep = NULL;
-	AgStatus status;
-
-	AG_GO(source_of(work, &source));
-	source.n_features = (uint32_t) rows->pipeline->n_visible;
-	AG_GO(prep_texts(work, &params, &score));
-	AG_GO(ag_prep_fit(work->ctx, &source, work->data, &params, &prep, &values));
-	if (prep == NULL)
-	{
-		AG_GO(works[config->family->id].train(work));
-		goto done;
-	}
-	AG_GO(prep_rows(work, prep, values, &extra, &own));
-	ag_mem_free(work->ctx->mem, values);
-	values = NULL;
-	if (monotone != NULL)
-		AG_GO(prep_directions(work, &own, &directions));
-	work->rows = &own;
-	work->last = false;
-	AG_GO(works[config->family->id].train(work));
-	AG_GO(prep_store(work, prep));
-	ag_log(rows->ctx, AG_LOG_RESOURCES, "  %s has %u columns of its own", config->name,
-		   prep->n_columns);
-done:
-	work->data->monotone = monotone;
-	ag_mem_free(work->ctx->mem, directions);
-	ag_fit_rows_free(&own);
-	ag_text_score_free(score);
-	ag_prep_free(prep);
-	ag_mem_free(work->ctx->mem, values);
-	ag_mem_free(work->ctx->mem, extra);
-	return status;
+	return works[work->config->family->id].bins != NULL;
 }
 
 AgStatus
 ag_family_train(const AgContext *ctx, AgFitRows *rows, const AgTraining *training,
 				AgTrainData *data, AgTrained *trained)
 {
-	Work work = {.ctx = ctx,
-				 .rows = rows,
-				 .config = training->config,
-				 .seed = training->seed,
-				 .data = data,
-				 .last = training->last,
-				 .trained = trained,
-				 .split = training->split,
-				 .max_rounds = training->max_rounds};
+	AgWork work = {.ctx = ctx,
+				   .rows = rows,
+				   .config = training->config,
+				   .seed = training->seed,
+				   .data = data,
+				   .last = training->last,
+				   .trained = trained,
+				   .split = training->split,
+				   .max_rounds = training->max_rounds};
 	int64_t began = ag_clock_ns();
 	AgStatus status;
 
 	memset(trained, 0, sizeof *trained);
-	if (has_prep(training->config) || rows->pipeline->n_features > rows->pipeline->n_visible)
-		status = prep_train(&work);
+	if (ag_config_has_prep(training->config) ||
+		rows->pipeline->n_features > rows->pipeline->n_visible)
+		status = ag_work_train_prep(&work);
 	else
 		status = works[training->config->family->id].train(&work);
 	if (status != AG_OK)
@@ -876,10 +678,10 @@ ag_family_train(const AgContext *ctx, AgFitRows *rows, const AgTraining *trainin
 AgStatus
 ag_family_prepare(const AgContext *ctx, AgFitRows *rows, const AgModelConfig *config)
 {
-	Work work = {.ctx = ctx, .rows = rows, .config = config};
+	AgWork work = {.ctx = ctx, .rows = rows, .config = config};
 	int max_bin, min_data_in_bin;
 
-	AG_TRY(texts_make(ctx, root_of(&work)));
+	AG_TRY(ag_fit_texts_make(ctx, ag_work_root(&work)));
 	if (config->family->id == AG_FAMILY_CAT)
 		return rows_bin(&work, ((const AgBoostParams *) config->params)->max_bin + 1,
 						MIN_DATA_IN_BIN);
@@ -901,7 +703,8 @@ ag_family_shares_rows(const AgModelConfig *a, const AgModelConfig *b)
 	const FamilyWork *first = &works[a->family->id], *second = &works[b->family->id];
 	int max_bin[2], min_data_in_bin[2];
 
-	if (first->bins == NULL || second->bins == NULL || has_prep(a) || has_prep(b))
+	if (first->bins == NULL || second->bins == NULL || ag_config_has_prep(a) ||
+		ag_config_has_prep(b))
 		return false;
 	first->bins(a->params, &max_bin[0], &min_data_in_bin[0]);
 	second->bins(b->params, &max_bin[1], &min_data_in_bin[1]);
@@ -911,7 +714,7 @@ ag_family_shares_rows(const AgModelConfig *a, const AgModelConfig *b)
 int64_t
 ag_family_memory(const AgModelConfig *config, const AgTrainData *data, int n_threads)
 {
-	int64_t own = has_prep(config) ? data->bins->n_rows * PREP_COLUMNS * 3 * 8 : 0;
+	int64_t own = ag_config_has_prep(config) ? data->bins->n_rows * PREP_COLUMNS * 3 * 8 : 0;
 
 	return works[config->family->id].memory(config, data, n_threads) + own;
 }
