@@ -85,7 +85,7 @@ ag_grower_create(const AgContext *ctx, const AgBins *bins, int64_t n_rows, const
 	AG_TRY(ag_get(ctx, n_threads, sizeof(AgPartitionScratch), &grower->scratch));
 	AG_TRY(ag_get(ctx, n_leaves, sizeof(AgOpenLeaf), &grower->open));
 	AG_TRY(ag_get(ctx, n_leaves, sizeof(int), &grower->heap));
-	grower->slot_cells = ag_hist_cells(bins) * (n_rows > AG_NARROW_ROWS ? 2 : 1);
+	grower->slot_cells = grower->hists.most_cells * (n_rows > AG_NARROW_ROWS ? 2 : 1);
 	grower->n_slots = most_slots(growth->max_leaves, grower->slot_cells);
 	AG_TRY(ag_get_zeroed(ctx, (size_t) grower->n_slots, sizeof(int64_t *), &grower->slots));
 	AG_TRY(ag_get(ctx, (size_t) grower->n_slots, sizeof(int), &grower->free_slots));
@@ -530,6 +530,8 @@ ag_grow_tree(AgGrower *grower, const AgSplitRules *rules, const AgQuantum *quant
 	if (grower->growth.is_symmetric)
 		return ag_grow_symmetric(grower, rules, n_rows, key);
 	ag_hist_use(&grower->hists, grower->is_used);
+	if (grower->hists.layout.n_cells > grower->hists.most_cells)
+		return ag_error_set(grower->ctx->error, AG_ERR_INTERNAL, "bins have grown");
 	grower->n_free_slots = 0;
 	for (int s = grower->n_slots - 1; s >= 0; s--)
 		grower->free_slots[grower->n_free_slots++] = s;

@@ -106,6 +106,7 @@ ag_hist_builder_create(const AgContext *ctx, const AgBins *bins, AgHistBuilder *
 	builder->ctx = ctx;
 	builder->bins = bins;
 	builder->level = ag_cpu_level();
+	builder->most_cells = ag_hist_cells(bins);
 	layout->n_features = bins->n_features;
 	AG_TRY(ag_get(ctx, n, sizeof(uint32_t), &layout->offset));
 	AG_TRY(ag_get(ctx, n, 1, &layout->step));
@@ -345,7 +346,7 @@ merge_task(void *arg, int64_t begin, int64_t end, int thread)
 static AgStatus
 take_scratch(AgHistBuilder *builder, bool is_wide)
 {
-	size_t n_cells = (size_t) ag_hist_cells(builder->bins);
+	size_t n_cells = (size_t) builder->most_cells;
 
 	for (int t = 0; t < builder->n_threads; t++)
 	{

@@ -45,6 +45,7 @@ typedef struct AgHistBuilder
 	const AgContext *ctx;
 	const AgBins *bins; /* with rows */
 	AgHistLayout layout;
+	int64_t most_cells; /* of the bins it was made for: other bins may have no more */
 	AgCpuLevel level;
 	int n_threads;
 	struct AgHistScratch *scratch; /* [n_threads] */
