@@ -377,6 +377,10 @@ main(int argc, char **argv)
 	options.codes = codes_of(&table);
 	for (int i = 2; i < argc; i++)
 		read_option(&table, &options, argv[i]);
+	if (options.is_xgb)
+		ag_xgb_complete(&options.params);
+	else if (!options.is_cat && !options.is_forest)
+		ag_gbm_complete(&options.params);
 	if (options.problem == AG_PROBLEM_BINARY)
 		options.n_classes = 2;
 	if (options.metric == AG_METRIC_NONE)

@@ -3,6 +3,7 @@
  */
 #include "booster.h"
 #include "engine/model/early_stop.h"
+#include "engine/model/goss.h"
 
 typedef struct Case
 {
@@ -45,6 +46,12 @@ vary(AgBoostParams *params, int variant)
 			params->bagging_freq = 2;
 			params->feature_fraction_bynode = 0.5;
 			break;
+		case 5:
+			params->samples_by_gradient = true;
+			params->learning_rate = 0.6;
+			params->top_rate = 0.3;
+			params->other_rate = 0.2;
+			break;
 		case 3:
 			params->lambda_l1 = 0.5;
 			params->lambda_l2 = 2.0;
@@ -68,7 +75,7 @@ test_threads(void)
 	static const int n_threads[] = {1, 2, 5};
 
 	for (int c = 0; c < 3; c++)
-		for (int variant = 0; variant < 5; variant++)
+		for (int variant = 0; variant < 6; variant++)
 		{
 			AgWriter first = {0};
 			Bench bench[3];
@@ -647,9 +654,97 @@ test_few_rows(void)
 	}
 }
 
+/* The largest gradients are in, the others as often and as heavy as asked, and the sums stay what they were. */
+static void
+test_goss(void)
+{
+	Bench bench;
+	Table table;
+	AgTrainData data;
+	AgBoostParams params = gbm_params(10);
+	AgLoss loss;
+	AgGradientRange range;
+	uint32_t *bag, *rest;
+	AgGradient *before;
+	double sum = 0.0, drawn = 0.0, least_top = 1e300, most_out = 0.0;
+	int64_t n_bag = 0, n_scaled = 0;
+
+	params.samples_by_gradient = true;
+	params.top_rate = 0.2;
+	params.other_rate = 0.1;
+	params.learning_rate = 0.25;
+	AG_CHECK(!ag_goss_is_due(&params, 4) && ag_goss_is_due(&params, 5));
+	bench_init(&bench, 2);
+	table_init(&table, 20000, 4, 0, 1, 0.0, 0, 31);
+	table_bin(&table, &bench.ctx, 254);
+	data = table_data(&table, AG_PROBLEM_REGRESSION, 0);
+	AG_REQUIRE(ag_loss_create(&bench.ctx, &data, NULL, &loss) == AG_OK);
+	AG_REQUIRE(ag_loss_gradients(&bench.ctx, &loss, 0, &range) == AG_OK);
+	bag = malloc((size_t) data.n_train * sizeof *bag);
+	rest = malloc((size_t) data.n_train * sizeof *rest);
+	before = malloc((size_t) loss.n_rows * sizeof *before);
+	memcpy(before, loss.gradients, (size_t) loss.n_rows * sizeof *before);
+	AG_CHECK(ag_goss_draw(&bench.ctx, &loss, &params, 7, &range, bag, rest, &n_bag) == AG_OK);
+	for (int64_t i = 0; i < n_bag; i++)
+	{
+		bool is_scaled = loss.gradients[bag[i]].h != 1.0f;
+
+		n_scaled += is_scaled;
+		drawn += (double) loss.gradients[bag[i]].h;
+		AG_CHECK(!is_scaled || fabsf(loss.gradients[bag[i]].h - 8.0f) < 0.1f);
+		if (!is_scaled && fabs((double) before[bag[i]].g) < least_top)
+			least_top = fabs((double) before[bag[i]].g);
+		AG_CHECK(fabsf(loss.gradients[bag[i]].g) <= range.max_g);
+	}
+	for (int64_t i = 0; i < data.n_train - n_bag; i++)
+		if (fabs((double) before[rest[i]].g) > most_out)
+			most_out = fabs((double) before[rest[i]].g);
+	sum = (double) data.n_train;
+	AG_CHECK(most_out < least_top);
+	AG_CHECK_NEAR((double) (n_bag - n_scaled) / sum, 0.2, 0.002);
+	AG_CHECK_NEAR((double) n_scaled / sum, 0.1, 0.01);
+	AG_CHECK_NEAR(drawn / sum, 1.0, 0.05);
+	free(bag);
+	free(rest);
+	free(before);
+	ag_loss_free(&bench.ctx, &loss);
+	table_end(&table);
+	bench_end(&bench);
+}
+
+/* Each way to draw rows refuses what belongs to the other. */
+static void
+test_goss_options(void)
+{
+	AgError error;
+	AgBoostParams params;
+
+	for (int wrong = 0; wrong < 5; wrong++)
+	{
+		memset(&params, 0, sizeof params);
+		ag_params_default(ag_gbm_specs, ag_gbm_n_specs, &params);
+		params.boosting = wrong != 2;
+		if (wrong == 1 || wrong == 2)
+			params.top_rate = 0.4;
+		if (wrong == 3)
+			params.other_rate = 0.9;
+		if (wrong == 4)
+		{
+			params.bagging_freq = 1;
+			params.bagging_fraction = 0.5;
+		}
+		ag_error_init(&error);
+		AG_CHECK_EQ(ag_gbm_check(&params, &error) == AG_OK, wrong < 2);
+		ag_gbm_complete(&params);
+		AG_CHECK_EQ(params.samples_by_gradient, wrong != 2);
+	}
+}
+
 int
 main(void)
 {
+	test_goss();
+	test_goss_options();
 	test_few_rows();
 	test_early_stop();
 	test_shift();

@@ -15,6 +15,7 @@
 #include "engine/model/bootstrap.h"
 #include "engine/model/combine.h"
 #include "engine/model/early_stop.h"
+#include "engine/model/goss.h"
 #include "engine/model/grow.h"
 #include "engine/model/leaves.h"
 #include "engine/model/leaves_step.h"
@@ -200,7 +201,7 @@ create_valid(AgBooster *booster)
 static bool
 has_bagging(const AgBoostParams *params)
 {
-	return params->bagging_freq > 0 && params->bagging_fraction < 1.0;
+	return (params->bagging_freq > 0 && params->bagging_fraction < 1.0) || ag_goss_is_used(params);
 }
 
 static AgLossParams
@@ -388,7 +389,8 @@ draw_bag(AgBooster *booster)
 	uint64_t key = ag_key(booster->params.seed, AG_KEY_BAG);
 	int64_t in = 0;
 
-	if (booster->bag == NULL || (booster->round - 1) % freq != 0)
+	if (booster->bag == NULL || ag_goss_is_used(&booster->params) ||
+		(booster->round - 1) % freq != 0)
 		return;
 	booster->n_bag = ag_sample_rows(ag_key(key, (uint64_t) ((booster->round - 1) / freq)),
 									booster->params.bagging_fraction, data->train_rows,
@@ -427,6 +429,28 @@ noise_of(const AgBooster *booster, const AgQuantum *quantum)
 		   (params->has_cosine_score ? size : size * size);
 }
 
+/* All rows until it is time, then a draw for each tree. */
+static AgStatus
+sample_by_gradient(AgBooster *booster, int output, AgGradientRange *range)
+{
+	const AgTrainData *data = booster->data;
+
+	if (!ag_goss_is_used(&booster->params))
+		return AG_OK;
+	if (ag_goss_is_due(&booster->params, booster->round))
+	{
+		AG_TRY(ag_goss_draw(booster->ctx, &booster->loss, &booster->params,
+							tree_key(booster, AG_KEY_BAG, output), range, booster->bag,
+							booster->out_of_bag, &booster->n_bag));
+		booster->n_out_of_bag = data->n_train - booster->n_bag;
+		return AG_OK;
+	}
+	memcpy(booster->bag, data->train_rows, (size_t) data->n_train * sizeof *booster->bag);
+	booster->n_bag = data->n_train;
+	booster->n_out_of_bag = 0;
+	return AG_OK;
+}
+
 /* The gradients that splits are sought by, quantised, in the grower's first list; *n_rows 0: there is nothing to gain. */
 static AgStatus
 list_rows(AgBooster *booster, int output, const AgGradientRange *range, int64_t *n_rows,
@@ -435,7 +459,8 @@ list_rows(AgBooster *booster, int output, const AgGradientRange *range, int64_t 
 	const AgContext *ctx = booster->ctx;
 	const AgLoss *loss = &booster->loss;
 	const uint32_t *rows = booster->bag != NULL ? booster->bag : booster->data->train_rows;
-	bool is_equal = loss->objective->has_const_hessian && booster->data->weight == NULL;
+	bool is_equal = loss->objective->has_const_hessian && booster->data->weight == NULL &&
+					!ag_goss_is_due(&booster->params, booster->round);
 	const AgGradient *gradients = loss->gradients;
 	AgGradientRange drawn = *range;
 
@@ -542,6 +567,7 @@ boost_output(AgBooster *booster, int output)
 	if (booster->gpu.boost != NULL)
 		return boost_output_there(booster, output);
 	AG_TRY(ag_loss_gradients(ctx, &booster->loss, output, &range));
+	AG_TRY(sample_by_gradient(booster, output, &range));
 	AG_TRY(list_rows(booster, output, &range, &n_rows, &quantum));
 	draw_features(booster, output);
 	choose_permutation(booster, output);

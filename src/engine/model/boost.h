@@ -64,7 +64,10 @@ typedef struct AgBoostParams
 	double feature_fraction_bylevel; /* of the tree's, per level */
 	double feature_fraction_bynode;  /* of the level's, per node */
 	double bagging_fraction;
-	int bagging_freq; /* rounds between draws; 0: no bagging */
+	int bagging_freq;              /* rounds between draws; 0: no bagging */
+	int boosting, sample_strategy; /* as its family words them */
+	bool samples_by_gradient;      /* all rows of large gradients and some of the others */
+	double top_rate, other_rate;
 	bool extra_trees; /* one random cut a feature and node */
 	double path_smooth;
 	int max_bin; /* the missing bin included */

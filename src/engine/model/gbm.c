@@ -66,6 +66,16 @@ const AgParamSpec ag_gbm_specs[] = {
 	 "share of the rows that trees are grown on; needs bagging_freq", AT(bagging_fraction)},
 	{"bagging_freq", "subsample_freq", AG_PARAM_INT, 0, 1000000, 0, NULL,
 	 "rounds between new draws of rows, 0 for no bagging", AT(bagging_freq)},
+	{"boosting", "boosting_type boost", AG_PARAM_CHOICE, 0, 1, 0, "gbdt goss",
+	 "goss is gbdt with data_sample_strategy goss", AT(boosting)},
+	{"data_sample_strategy", NULL, AG_PARAM_CHOICE, 0, 1, 0, "bagging goss",
+	 "how rows are drawn: by bagging_fraction, or, from round 1 / learning_rate on, those of large "
+	 "gradients and some of the others",
+	 AT(sample_strategy)},
+	{"top_rate", NULL, AG_PARAM_REAL, 1e-6, 1, 0.2, NULL,
+	 "share of rows, those of the largest gradients, that goss keeps", AT(top_rate)},
+	{"other_rate", NULL, AG_PARAM_REAL, 1e-6, 1, 0.1, NULL,
+	 "share of rows that goss draws from the others", AT(other_rate)},
 	{"extra_trees", "extra_tree", AG_PARAM_BOOL, 0, 1, 0, NULL,
 	 "try one random cut of each feature in a node", AT(extra_trees)},
 	{"path_smooth", NULL, AG_PARAM_REAL, 0, REAL_MAX, 0, NULL,
@@ -98,9 +108,34 @@ ag_gbm_complete(AgBoostParams *params)
 	params->loss = losses[params->objective];
 	if (params->loss == AG_LOSS_HUBER)
 		params->loss_delta = params->loss_alpha;
+	params->samples_by_gradient = params->boosting == 1 || params->sample_strategy == 1;
 	params->feature_fraction_bylevel = 1.0;
 	params->splits_categories = true;
 	params->scale_pos_weight = 1.0;
+}
+
+/* Parameters of one way to draw rows are refused with the other. */
+static AgStatus
+check_sampling(const AgBoostParams *params, AgError *err)
+{
+	bool is_goss = params->boosting == 1 || params->sample_strategy == 1;
+	bool has_bags = params->bagging_freq > 0 && params->bagging_fraction < 1.0;
+	bool has_rates = params->top_rate != 0.2 || params->other_rate != 0.1;
+
+	if (is_goss && has_bags)
+		return ag_error_set(err, AG_ERR_OPTION,
+							"parameter \"bagging_freq\" of family GBM cannot be used with "
+							"\"data_sample_strategy\" \"goss\"");
+	if (!is_goss && has_rates)
+		return ag_error_set(
+			err, AG_ERR_OPTION,
+			"parameter \"%s\" of family GBM needs \"data_sample_strategy\" \"goss\"",
+			params->top_rate != 0.2 ? "top_rate" : "other_rate");
+	if (params->top_rate + params->other_rate > 1.0)
+		return ag_error_set(err, AG_ERR_OPTION,
+							"parameters \"top_rate\" and \"other_rate\" of family GBM add up to "
+							"more than 1");
+	return AG_OK;
 }
 
 AgStatus
@@ -114,6 +149,7 @@ ag_gbm_check(const void *params, AgError *err)
 	};
 	AgBoostParams own = *(const AgBoostParams *) params;
 
+	AG_TRY(check_sampling(&own, err));
 	own.loss = losses[own.objective];
 	if (own.loss == AG_LOSS_QUANTILE && !(own.loss_alpha < 1.0))
 		return ag_error_set(err, AG_ERR_OPTION,
