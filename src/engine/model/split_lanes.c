@@ -44,6 +44,7 @@ scan_unpacked(const AgSplitRules *rules, const AgSplitNode *node, const int64_t 
 typedef struct AgLaneBest
 {
 	double score[AG_LANES], maybe[AG_LANES], at[AG_LANES];
+	int64_t left[AG_LANES]; /* sums of the left side, packed */
 } AgLaneBest;
 
 /* What the loop over eight cuts at a time reads. */
@@ -67,11 +68,12 @@ typedef struct AgLaneScan
 typedef struct AgBest512
 {
 	__m512d score, maybe, at;
+	__m512i left;
 	double threshold; /* what a cut must score to matter, rounding allowed for */
 } AgBest512;
 
-/* Scores cuts i.. whose left sides are given. */
-AG_SCAN_AVX512 static inline void
+/* Scores cuts i.. whose left sides are given; false when none of them matters. */
+AG_SCAN_AVX512 static inline bool
 score_avx512(const AgLaneScan *scan, __m512i left, __mmask8 in, int i, AgBest512 *best)
 {
 	const __m512d l2 = _mm512_set1_pd(scan->l2), threshold = _mm512_set1_pd(best->threshold);
@@ -89,7 +91,7 @@ score_avx512(const AgLaneScan *scan, __m512i left, __mmask8 in, int i, AgBest512
 
 	ok = _mm512_mask_cmp_pd_mask(ok, num, _mm512_mul_pd(threshold, den), _CMP_GE_OQ);
 	if (ok == 0)
-		return;
+		return false;
 	if (scan->rows != NULL)
 	{
 		__m512d rows =
@@ -103,13 +105,15 @@ score_avx512(const AgLaneScan *scan, __m512i left, __mmask8 in, int i, AgBest512
 	better = _mm512_mask_cmp_pd_mask(sure, score, best->score, _CMP_GT_OQ);
 	best->maybe = _mm512_mask_max_pd(best->maybe, ok & ~sure, best->maybe, score);
 	if (better == 0)
-		return;
+		return true;
 	best->score = _mm512_mask_mov_pd(best->score, better, score);
+	best->left = _mm512_mask_mov_epi64(best->left, better, left);
 	best->at = _mm512_mask_mov_pd(
 		best->at, better,
 		_mm512_add_pd(_mm512_setr_pd(0, 1, 2, 3, 4, 5, 6, 7), _mm512_set1_pd((double) i)));
 	highest = _mm512_reduce_max_pd(best->score) * (1.0 - AG_SCAN_SLACK);
 	best->threshold = highest > best->threshold ? highest : best->threshold;
+	return true;
 }
 
 /* Eight cells' running sums. */
@@ -161,7 +165,7 @@ scan_avx512(const AgLaneScan *scan, AgLaneBest *found)
 {
 	const __m512i added = _mm512_set1_epi64(scan->added), last = _mm512_set1_epi64(7);
 	const __m512d none = _mm512_set1_pd(-(double) INFINITY);
-	AgBest512 best = {none, none, _mm512_setzero_pd(), scan->floor};
+	AgBest512 best = {none, none, _mm512_setzero_pd(), _mm512_setzero_si512(), scan->floor};
 	AgFilter512 filter = {_mm512_set1_epi32((int32_t) scan->sum_g),
 						  _mm512_set1_epi32((int32_t) (uint32_t) scan->sum_h),
 						  _mm512_set1_ps((float) scan->l2),
@@ -186,17 +190,17 @@ scan_avx512(const AgLaneScan *scan, AgLaneBest *found)
 			in &= filter_avx512(&filter, first, second, best.threshold);
 		if (in == 0)
 			continue;
-		has_any = true;
 		if ((in & 0xff) != 0)
-			score_avx512(scan, first, (__mmask8) in, i, &best);
+			has_any |= score_avx512(scan, first, (__mmask8) in, i, &best);
 		if (in >> 8 != 0)
-			score_avx512(scan, second, (__mmask8) (in >> 8), i + 8, &best);
+			has_any |= score_avx512(scan, second, (__mmask8) (in >> 8), i + 8, &best);
 	}
 	if (!has_any)
 		return false;
 	_mm512_storeu_pd(found->score, best.score);
 	_mm512_storeu_pd(found->maybe, best.maybe);
 	_mm512_storeu_pd(found->at, best.at);
+	_mm512_storeu_si512(found->left, best.left);
 	return true;
 }
 
@@ -234,7 +238,7 @@ scan_avx2(const AgLaneScan *scan, AgLaneBest *found)
 	const __m256i halves = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
 	__m256d best = none, maybe = none, best_at = _mm256_setzero_pd(), threshold = floor;
 	__m256d lane = _mm256_setr_pd(0, 1, 2, 3);
-	__m256i carry = _mm256_setzero_si256();
+	__m256i carry = _mm256_setzero_si256(), best_left = carry;
 	bool has_any = false;
 
 	for (int i = 0; i < scan->n_cuts; i += 4, lane = _mm256_add_pd(lane, _mm256_set1_pd(4.0)))
@@ -272,6 +276,7 @@ scan_avx2(const AgLaneScan *scan, AgLaneBest *found)
 		better = _mm256_and_pd(sure, _mm256_cmp_pd(score, best, _CMP_GT_OQ));
 		best = _mm256_blendv_pd(best, score, better);
 		best_at = _mm256_blendv_pd(best_at, lane, better);
+		best_left = _mm256_blendv_epi8(best_left, left, _mm256_castpd_si256(better));
 		maybe = _mm256_max_pd(maybe, _mm256_blendv_pd(none, score, _mm256_andnot_pd(sure, ok)));
 		threshold = _mm256_max_pd(floor, _mm256_mul_pd(best, _mm256_set1_pd(1.0 - AG_SCAN_SLACK)));
 	}
@@ -279,10 +284,12 @@ scan_avx2(const AgLaneScan *scan, AgLaneBest *found)
 	{
 		found->score[i] = found->maybe[i] = -(double) INFINITY;
 		found->at[i] = 0.0;
+		found->left[i] = 0;
 	}
 	_mm256_storeu_pd(found->score, best);
 	_mm256_storeu_pd(found->maybe, maybe);
 	_mm256_storeu_pd(found->at, best_at);
+	_mm256_storeu_si256((__m256i *) found->left, best_left);
 	return has_any;
 }
 
@@ -291,7 +298,6 @@ static void
 scan_lanes(AgCpuLevel level, const AgLaneScan *lanes, bool missing_left, AgScan *scan)
 {
 	AgLaneBest found;
-	bool is_better = false;
 
 	if (!(level == AG_CPU_AVX512 ? scan_avx512(lanes, &found) : scan_avx2(lanes, &found)))
 		return;
@@ -306,16 +312,10 @@ scan_lanes(AgCpuLevel level, const AgLaneScan *lanes, bool missing_left, AgScan 
 			continue;
 		scan->score = found.score[i];
 		scan->bin = bin;
-		is_better = true;
+		scan->missing_left = missing_left;
+		scan->left_g = found.left[i] >> 32;
+		scan->left_h = found.left[i] & 0xffffffff;
 	}
-	if (!is_better)
-		return;
-	scan->missing_left = missing_left;
-	scan->left_g = lanes->added;
-	for (int b = 0; b < scan->bin; b++)
-		scan->left_g += lanes->cells[b];
-	scan->left_h = scan->left_g & 0xffffffff;
-	scan->left_g >>= 32;
 }
 
 /* Rows before each cut, with slack for whole vectors. */
