@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/ag_cuda.h"
+
 #define AGK_ALIGNMENT 256 /* of cudaMalloc: what a small allocation takes at least */
 #define AGK_MOST_SHARED                                                                            \
 	(100 << 10) /* so that two blocks share a multiprocessor where there is more */
@@ -161,6 +163,9 @@ look_at(AgDevice *device)
 	return cudaSuccess;
 }
 
+/* Of each GPU, those that are open: one a training that runs on it. They are opened and closed by one thread. */
+static int n_open[AG_CUDA_MAX_DEVICES];
+
 static AgDeviceStatus
 device_open(int index, int64_t limit_bytes, AgDevice **opened, char *why, int why_size)
 {
@@ -183,6 +188,8 @@ device_open(int index, int64_t limit_bytes, AgDevice **opened, char *why, int wh
 		error = cudaStreamCreate(&device->stream);
 	if (error == cudaSuccess)
 	{
+		if (index >= 0 && index < AG_CUDA_MAX_DEVICES)
+			n_open[index]++;
 		*opened = device;
 		return AG_DEVICE_OK;
 	}
@@ -192,7 +199,10 @@ device_open(int index, int64_t limit_bytes, AgDevice **opened, char *why, int wh
 	return status;
 }
 
-/* A reset gives the context's memory back and clears what sticks to it; the process uses a device for one thing at a time. */
+/*
+ * A reset gives the context's memory back and clears what sticks to it, but takes all streams on the GPU with it: it is for the last one
+ * that is open there.
+ */
 static void
 device_close(AgDevice *device)
 {
@@ -200,7 +210,8 @@ device_close(AgDevice *device)
 		return;
 	(void) cudaSetDevice(device->index);
 	(void) cudaStreamDestroy(device->stream);
-	(void) cudaDeviceReset();
+	if (device->index < 0 || device->index >= AG_CUDA_MAX_DEVICES || --n_open[device->index] <= 0)
+		(void) cudaDeviceReset();
 	(void) cudaGetLastError();
 	free(device);
 }

@@ -103,7 +103,7 @@ family_rows(AgSrf *srf, const AgFamily *family)
 		ag_srf_text(values, nulls, 3, param_type(spec));
 		ag_srf_text(values, nulls, 4, param_range(spec));
 		ag_srf_text(values, nulls, 5, param_normal(spec));
-		values[6] = BoolGetDatum(false); /* on a GPU */
+		values[6] = BoolGetDatum(family->on_gpu);
 		ag_srf_text(values, nulls, 7, ag_message_from_utf8(spec->help));
 		ag_srf_text(values, nulls, 8, left_out_of(family));
 		ag_srf_row(srf, values, nulls);
