@@ -10,6 +10,9 @@
 #include "engine/data/pipeline_private.h"
 
 #define LOOKED_ROWS 5000
+#define LEARNING_SECONDS 5.0 /* that have to be left for a vocabulary to be begun */
+#define WORDS_SHARE 0.3      /* of the time that is left, which reading all texts may take */
+#define TIMED_LEVELS 500
 #define LEARNT_ROWS 20000
 #define LEARNT_BYTES (INT64_C(64) << 20)
 #define TEXT_WORDS                                                                                 \
@@ -405,8 +408,37 @@ ag_text_add_terms(const AgContext *ctx, AgPipeline *pipeline)
 	return AG_OK;
 }
 
+static double
+seconds_left(const AgContext *ctx)
+{
+	return (double) (ctx->deadline_ns - ag_clock_ns()) * 1e-9;
+}
+
+/*
+ * Is there time to place every level? Asked of a plan with a vocabulary, which then is measured on some of them; of one without, whether
+ * there is time to learn it. Without a time limit there always is.
+ */
+static bool
+has_time_for_words(const AgContext *ctx, const AgTextPlan *plan, const AgDictionary *levels)
+{
+	uint32_t n = levels->n_levels < TIMED_LEVELS ? levels->n_levels : TIMED_LEVELS;
+	int64_t began = ag_clock_ns();
+	AgTextFacts facts;
+	double needed;
+
+	if (ctx->deadline_ns == INT64_MAX)
+		return true;
+	if (plan->vocabulary == NULL)
+		return seconds_left(ctx) >= LEARNING_SECONDS;
+	for (uint32_t level = 0; level < n; level++)
+		ag_text_facts(plan, levels->texts[level], levels->n_bytes[level], &facts, NULL);
+	needed = (double) (ag_clock_ns() - began) * 1e-9 / (double) n * (double) levels->n_levels /
+			 ag_pool_size(ctx->pool);
+	return needed <= WORDS_SHARE * seconds_left(ctx);
+}
+
 static AgStatus
-plan_fill(const AgContext *ctx, AgPipeline *pipeline, const AgTable *table,
+plan_fill(const AgContext *ctx, AgPipeline *pipeline, int input, const AgTable *table,
 		  const AgTableColumn *column, const AgTextFinding *finding, const AgTextBudget *budget,
 		  const AgFeatureParams *params, AgTextPlan *plan)
 {
@@ -420,9 +452,18 @@ plan_fill(const AgContext *ctx, AgPipeline *pipeline, const AgTable *table,
 	plan->has_numbers = finding->n_numbers > 0;
 	plan->n_units = finding->n_units;
 	plan->units = units;
-	if (finding->is_text && params->text_ngram && budget->n_dims > 0)
-		return learn_vocabulary(ctx, &pipeline->arena, table, column, budget, params,
-								&plan->vocabulary);
+	if (!finding->is_text || !params->text_ngram || budget->n_dims == 0)
+		return AG_OK;
+	if (has_time_for_words(ctx, plan, &column->dictionary))
+	{
+		AG_TRY(learn_vocabulary(ctx, &pipeline->arena, table, column, budget, params,
+								&plan->vocabulary));
+		if (plan->vocabulary == NULL || has_time_for_words(ctx, plan, &column->dictionary))
+			return AG_OK;
+		plan->vocabulary = NULL;
+	}
+	ag_log(ctx, AG_LOG_NORMAL, "Time is too short to learn from the words of \"%s\"",
+		   pipeline->inputs[input].name);
 	return AG_OK;
 }
 
@@ -438,7 +479,7 @@ ag_text_learn(const AgContext *ctx, AgPipeline *pipeline, int input, const AgTab
 	if (plan == NULL)
 		return ag_mem_error(ctx->mem, sizeof *plan, ctx->error);
 	AG_GO(ag_get_zeroed(ctx, 1, sizeof *candidates, &candidates));
-	AG_GO(plan_fill(ctx, pipeline, table, column, finding, budget, params, plan));
+	AG_GO(plan_fill(ctx, pipeline, input, table, column, finding, budget, params, plan));
 	candidates->ctx = ctx;
 	candidates->plan = plan;
 	candidates->levels = &column->dictionary;
