@@ -289,13 +289,6 @@ fill_scores(void *arg, int64_t begin, int64_t end, int thread)
 			loss->scores[k * loss->n_rows + row] = loss->base[k];
 }
 
-/* What the rows' errors are put in order in. */
-static bool
-has_items(const AgObjective *objective)
-{
-	return objective->renews_leaves || objective->needs_items;
-}
-
 AgStatus
 ag_loss_create(const AgContext *ctx, const AgTrainData *data, const AgLossParams *params,
 			   AgLoss *loss)
@@ -322,14 +315,9 @@ ag_loss_create(const AgContext *ctx, const AgTrainData *data, const AgLossParams
 	if (objective->begin_round != NULL)
 		AG_TRY(ag_get(ctx, (size_t) n_rows, sizeof(double), &loss->shared));
 	AG_TRY(ag_get(ctx, (size_t) n_rows, sizeof(AgGradient), &loss->gradients));
-	if (has_items(objective))
+	if (objective->renews_leaves)
 		AG_TRY(ag_get(ctx, (size_t) data->n_train, sizeof(AgWeighed), &loss->items));
 	objective->base(loss, loss->base);
-	if (!objective->renews_leaves)
-	{
-		ag_mem_free(ctx->mem, loss->items);
-		loss->items = NULL;
-	}
 	ag_pool_run(ctx->pool, n_rows, AG_LOSS_CHUNK, fill_scores, loss);
 	return AG_OK;
 }
@@ -356,7 +344,7 @@ ag_loss_memory(const AgTrainData *data, const AgLossParams *params)
 	if (objective->is_per_output)
 		n_scores = ag_train_outputs(data) + (objective->begin_round != NULL);
 	return n_rows * (8 * n_scores + 8) +
-		   (has_items(objective) ? data->n_train * (int64_t) sizeof(AgWeighed) : 0);
+		   (objective->renews_leaves ? data->n_train * (int64_t) sizeof(AgWeighed) : 0);
 }
 
 typedef struct AgLossTask

@@ -53,7 +53,6 @@ typedef struct AgObjective
 	bool renews_leaves;     /* a leaf's value is a percentile of its rows' errors */
 	bool is_relative;       /* errors count in shares of the label, of 1 at least */
 	bool has_level;         /* the percentile is of a level; else the middle one */
-	bool needs_items;       /* to find the first scores */
 	AgLabelDomain domain;
 	AgDeviceLoss on_device; /* what it is to a device; 0: nothing, it is learnt on the CPU */
 	/* The scores before any tree: base[n_outputs], finite; may set loss->unit. */

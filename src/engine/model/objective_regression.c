@@ -124,14 +124,6 @@ percentile_base(AgLoss *loss, double *base)
 	}
 }
 
-/* From the middle: a far label pulls no more than any other. */
-static void
-robust_base(AgLoss *loss, double *base)
-{
-	percentile_base(loss, base);
-	set_unit(loss, base[0]);
-}
-
 static void
 log_base(AgLoss *loss, double *base)
 {
@@ -343,18 +335,15 @@ static const AgObjective objectives[AG_LOSS_LAST] = {
 	[AG_LOSS_HUBER] = {.name = "Huber loss",
 					   .link = AG_LINK_IDENTITY,
 					   .has_const_hessian = true,
-					   .needs_items = true,
-					   .base = robust_base,
+					   .base = squared_base,
 					   .gradients = huber_gradients},
 	[AG_LOSS_FAIR] = {.name = "fair loss",
 					  .link = AG_LINK_IDENTITY,
-					  .needs_items = true,
-					  .base = robust_base,
+					  .base = squared_base,
 					  .gradients = fair_gradients},
 	[AG_LOSS_PSEUDO_HUBER] = {.name = "pseudo-Huber loss",
 							  .link = AG_LINK_IDENTITY,
-							  .needs_items = true,
-							  .base = robust_base,
+							  .base = squared_base,
 							  .gradients = pseudo_huber_gradients},
 	[AG_LOSS_POISSON] = {.name = "Poisson deviance",
 						 .link = AG_LINK_EXP,

@@ -70,51 +70,65 @@ weight_of(const AgWeighed *items, int64_t begin, int64_t end)
 	return sum;
 }
 
-/* The least value with weight in [begin, end); what it is when there is none. */
+/* The greatest value with weight in [0, end); there is one. */
 static double
-least_from(const AgWeighed *items, int64_t begin, int64_t end, double what)
+greatest_before(const AgWeighed *items, int64_t end)
 {
-	double least = (double) INFINITY;
+	double greatest = -(double) INFINITY;
 
-	for (int64_t i = begin; i < end; i++)
-		if (items[i].weight > 0 && items[i].value < least)
-			least = items[i].value;
-	return least < (double) INFINITY ? least : what;
+	for (int64_t i = 0; i < end; i++)
+		if (items[i].weight > 0 && items[i].value > greatest)
+			greatest = items[i].value;
+	return greatest;
+}
+
+/* The items of one value that pass the wanted weight, the first of them at *first; `below` is the weight before them. */
+static double
+value_at(AgWeighed *items, int64_t n, double wanted, int64_t *first, int64_t *below)
+{
+	int64_t low = 0, high = n, before = 0; /* the weight before low */
+
+	for (;;)
+	{
+		double pivot =
+			middle_of(items[low].value, items[low + (high - low) / 2].value, items[high - 1].value);
+		int64_t end, here;
+
+		part(items, low, high, pivot, first, &end);
+		*below = before + weight_of(items, low, *first);
+		here = weight_of(items, *first, end);
+		if (*first > low && (double) *below >= wanted)
+			high = *first;
+		else if (here > 0 && ((double) (*below + here) >= wanted || end == high))
+			return pivot;
+		else
+		{
+			before = *below + here;
+			low = end;
+		}
+	}
 }
 
 double
 ag_percentile(AgWeighed *items, int64_t n, double level)
 {
-	double total = (double) weight_of(items, 0, n), wanted = level * total;
-	double rounding = total * AG_SHARE_ROUNDING;
-	int64_t low = 0, high = n, before = 0; /* the weight before low */
+	double total = 0.0, mean, wanted, value, share;
+	int64_t n_weighed = 0, first, below;
 
+	for (int64_t i = 0; i < n; i++)
+	{
+		total += (double) items[i].weight;
+		n_weighed += items[i].weight > 0;
+	}
 	if (!(total > 0.0))
 		return 0.0;
-	for (;;)
-	{
-		double pivot =
-			middle_of(items[low].value, items[low + (high - low) / 2].value, items[high - 1].value);
-		int64_t first, end, below, here;
-
-		part(items, low, high, pivot, &first, &end);
-		below = before + weight_of(items, low, first);
-		here = weight_of(items, first, end);
-		if (below > 0 && (double) below >= wanted - rounding && first > low)
-			high = first;
-		else if ((double) (below + here) >= wanted - rounding || end == high)
-		{
-			double next;
-
-			if ((double) (below + here) > wanted + rounding)
-				return pivot;
-			next = least_from(items, end, n, pivot);
-			return pivot * 0.5 + next * 0.5;
-		}
-		else
-		{
-			before = below + here;
-			low = end;
-		}
-	}
+	mean = total / (double) n_weighed;
+	wanted = level * (total + mean);
+	if (wanted > total) /* above all rows: the greatest */
+		wanted = total;
+	value = value_at(items, n, wanted, &first, &below);
+	share = (wanted - (double) below) / mean;
+	if (below == 0 || share >= 1.0)
+		return value;
+	return greatest_before(items, first) * (1.0 - share) + value * share;
 }

@@ -14,10 +14,10 @@ typedef struct AgWeighed
 } AgWeighed;
 
 /*
- * The least value such that it and all smaller ones have the share `level`, in (0, 1), of the weight; where they have exactly that
- * share, to rounding, the mean of it and the next greater value that has weight: the middle of all that cost the same. Whole weights
- * are repeated rows; equal values count together, and values without weight not at all. The sum of weights must fit.
- * Without any weight: 0. Moves the items about.
+ * The value at place level * (n + 1) of n values in order, between two neighbours in proportion; before the first one or behind the
+ * last one: that. (Of further draws as many are expected between any two neighbours as beyond each end; few rows' own shares would
+ * be too near to the middle.) With weights, places are sums of weights in units of their mean, and equal
+ * values count together; values without weight not at all. Moves the items about; their weights' sum must fit. Without any weight: 0.
  */
 double ag_percentile(AgWeighed *items, int64_t n, double level);
 
