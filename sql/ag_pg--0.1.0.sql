@@ -625,6 +625,17 @@ CREATE FUNCTION @extschema@.ag_export_bytea(model text, format text) RETURNS byt
 COMMENT ON FUNCTION @extschema@.ag_export_bytea(text, text) IS
     'the same as bytes, texts in UTF-8; also onnx';
 
+CREATE FUNCTION @extschema@.ag_import(name text, model text, format text, label text DEFAULT 'label', classes text[] DEFAULT NULL)
+    RETURNS text
+    LANGUAGE c VOLATILE PARALLEL UNSAFE COST 100000 AS 'MODULE_PATHNAME', 'ag_sql_import_text';
+CREATE FUNCTION @extschema@.ag_import(name text, model bytea, format text, label text DEFAULT 'label', classes text[] DEFAULT NULL)
+    RETURNS text
+    LANGUAGE c VOLATILE PARALLEL UNSAFE COST 100000 AS 'MODULE_PATHNAME', 'ag_sql_import_bytea';
+COMMENT ON FUNCTION @extschema@.ag_import(text, text, text, text, text[]) IS
+    'stores a model of trees that another program made, and gives the predictor''s name: format is xgboost_json or lightgbm_text; its features are columns by name; label: what the column it predicts is called; classes: names of its classes in their order, NULL for the numbers 0, 1, ...';
+COMMENT ON FUNCTION @extschema@.ag_import(text, bytea, text, text, text[]) IS
+    'stores a model of trees that another program made, and gives the predictor''s name: format is xgboost_json or lightgbm_text; its features are columns by name; label: what the column it predicts is called; classes: names of its classes in their order, NULL for the numbers 0, 1, ...';
+
 CREATE FUNCTION @extschema@.ag_prewarm(model text) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'ag_sql_prewarm';
 COMMENT ON FUNCTION @extschema@.ag_prewarm(text) IS

@@ -134,4 +134,24 @@ AgDriftResult ag_drift_result(const AgDrift *drift, int input);
 AgStatus ag_predictor_export(const AgContext *ctx, const AgPredictor *predictor, const char *format,
 							 AgWriter *out);
 
+/* A model of trees that another program made. */
+typedef struct AgImport
+{
+	const char *format; /* "xgboost_json", "lightgbm_text" */
+	const char *bytes;
+	size_t n_bytes;
+	const char *label; /* what the column that it predicts is called */
+	const char *const *
+		classes; /* names of its classes in their order; n_classes 0: they are the numbers 0, 1, ... */
+	int n_classes;
+} AgImport;
+
+/*
+ * Reads it and hands it to the sink as a fit does: a predictor of one model, whose columns are the model's features by name. AG_ERR_VALUE
+ * where the bytes are no such model, AG_ERR_UNSUPPORTED where they are and we can't hold it, AG_ERR_OPTION for names that don't fit.
+ */
+struct AgFitSink;
+AgStatus ag_predictor_import(const AgContext *ctx, const AgImport *import,
+							 const struct AgFitSink *sink);
+
 #endif

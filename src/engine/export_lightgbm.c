@@ -69,6 +69,18 @@ put_name(AgExport *export, const char *name)
 					strchr(" \t\n\r\"\\,:[]{}=", *name) != NULL ? '_' : (uint8_t) *name);
 }
 
+/* Of a number its bounds, of a category its codes. */
+static void
+put_info(AgExport *export, const AgFeature *feature, bool with_blank)
+{
+	ag_json_raw(export->out, with_blank ? " " : "");
+	if (feature->kind != AG_FEATURE_CATEGORY)
+		ag_json_raw(export->out, "[-inf:inf]");
+	for (uint32_t code = 0; feature->kind == AG_FEATURE_CATEGORY && code < feature->n_levels;
+		 code++)
+		ag_export_put(export, "%s%u", code > 0 ? ":" : "", code);
+}
+
 static void
 put_head(AgExport *export)
 {
@@ -88,7 +100,7 @@ put_head(AgExport *export)
 	}
 	ag_export_put(export, "\nfeature_infos=");
 	for (uint32_t f = 0; f < trees->n_features; f++)
-		ag_json_raw(export->out, f > 0 ? " [-inf:inf]" : "[-inf:inf]");
+		put_info(export, ag_export_feature(export, f), f > 0);
 	ag_export_put(export, "\n\n");
 }
 
