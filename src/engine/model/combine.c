@@ -62,6 +62,27 @@ list_targets(AgCombiner *combiner)
 	combiner->target_of[combiner->n_stats - 1] = combiner->n_targets;
 }
 
+/*
+ * Of the shares of classes under several priors those of none and of all are left out: the cuts of what is left hardly differ,
+ * and combinations cost by the number of their statistics.
+ */
+static void
+drop_extreme_priors(AgCombiner *combiner)
+{
+	int n = 0;
+
+	for (int s = 0; s < combiner->n_stats; s++)
+	{
+		const AgStatRule *rule = combiner->rules + s;
+		bool is_share = combiner->data->problem == AG_PROBLEM_BINARY ||
+						combiner->data->problem == AG_PROBLEM_MULTICLASS;
+
+		if (!is_share || rule->target == AG_STAT_ROWS || (rule->prior > 0.0 && rule->prior < 1.0))
+			combiner->rules[n++] = *rule;
+	}
+	combiner->n_stats = n;
+}
+
 AgStatus
 ag_combiner_create(const AgContext *ctx, const AgTrainData *data, const uint32_t *const *codes,
 				   AgTargetStats *stats, const AgCombineParams *params, AgCombiner **combiner)
@@ -79,6 +100,7 @@ ag_combiner_create(const AgContext *ctx, const AgTrainData *data, const uint32_t
 	c->most_members = params->most_members;
 	c->size_penalty = params->size_penalty;
 	c->n_stats = ag_stats_rules(data, AG_COMBINE_CLASSES, c->rules);
+	drop_extreme_priors(c);
 	c->row_bytes = (c->n_stats + 3) / 4 * 4;
 	c->most_codes = 1.0;
 	list_targets(c);
