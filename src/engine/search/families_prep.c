@@ -8,6 +8,7 @@
 #include "engine/search/families_private.h"
 
 #define CHOSEN_TERMS 300
+#define TERM_BYTES 18 /* of a row and term: twice a number, and its bin */
 
 bool
 ag_config_has_prep(const AgModelConfig *config)
@@ -122,6 +123,19 @@ done:
 	return status;
 }
 
+/* Terms as columns of their own: as many as take an eighth of the memory at most. */
+static uint32_t
+terms_affordable(const AgWork *work)
+{
+	int64_t limit = work->ctx->mem->limit_bytes, most = CHOSEN_TERMS;
+
+	if (!ag_work_has_bins(work))
+		return 0;
+	if (limit < INT64_MAX && limit / 8 / TERM_BYTES / work->rows->table->n_rows < most)
+		most = limit / 8 / TERM_BYTES / work->rows->table->n_rows;
+	return (uint32_t) most;
+}
+
 /* What there is to be learnt from texts: few terms for trees, and the linear model for all. */
 static AgStatus
 prep_texts(AgWork *work, AgPrepParams *params, AgTextScore **own)
@@ -136,7 +150,7 @@ prep_texts(AgWork *work, AgPrepParams *params, AgTextScore **own)
 	AG_TRY(ag_fit_texts_make(work->ctx, root));
 	AG_TRY(score_of(work, root->texts, &params->score, own));
 	params->terms = &root->texts->terms;
-	params->most_terms = ag_work_has_bins(work) ? CHOSEN_TERMS : 0;
+	params->most_terms = terms_affordable(work);
 	return AG_OK;
 }
 

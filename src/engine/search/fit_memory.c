@@ -16,6 +16,8 @@
 #define TEXT_FEATURES 100 /* that such a column becomes, about */
 #define TEXT_LEVEL 480    /* bytes of a text's features */
 #define TEXT_LEARNING (INT64_C(96) << 20)
+#define TEXT_ROW 10800 /* bytes of a row's own columns, of two children at a time */
+#define TEXT_ROWS_MOST (INT64_C(1) << 30)
 
 /* Could its values be words? */
 static bool
@@ -57,7 +59,9 @@ text_memory(const AgTable *table)
 			may_be_text(&table->columns[c]))
 		{
 			int64_t n = table->columns[c].dictionary.n_levels;
+			int64_t own = table->n_rows * TEXT_ROW;
 
+			bytes += own < TEXT_ROWS_MOST ? own : TEXT_ROWS_MOST;
 			bytes += n * TEXT_LEVEL + (n * 8000 < TEXT_LEARNING ? n * 8000 : TEXT_LEARNING);
 		}
 	return bytes;
