@@ -112,7 +112,7 @@ SELECT count(ag_predict('col', t)) FROM col t;
 EXECUTE kept;
 RESET ROLE;
 GRANT EXECUTE ON FUNCTION ag_predict(text, record) TO PUBLIC;
-SELECT ag_drop(name) FROM ag_models ORDER BY name COLLATE "C";
+SELECT count(ag_drop(name)) > 0 AS dropped FROM ag_models;
 DROP FUNCTION planned, same;
 DROP TABLE col, part, wide CASCADE;
 DROP ROLE ag_user;

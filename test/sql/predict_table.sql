@@ -38,6 +38,6 @@ SELECT * FROM ag_predict_table('reg', 'SELECT x FROM r');
 SELECT * FROM ag_predict_table('reg', 'DELETE FROM r RETURNING *');
 SELECT * FROM ag_predict_table('reg', 'SELECT ''many'' AS x, k FROM r');
 SELECT count(*) AS all_there FROM r;
-SELECT ag_drop(name) FROM ag_models ORDER BY name COLLATE "C";
+SELECT count(ag_drop(name)) > 0 AS dropped FROM ag_models;
 DROP TABLE r;
 DROP ROLE ag_reader;

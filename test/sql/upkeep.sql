@@ -6,7 +6,7 @@ SELECT ag_fit('up', 'y', '{"name": "up", "verbosity": 0, "num_bag_folds": 2, "hy
 -- the same data: no better, so the old one stays
 SELECT ag_refresh('up');
 SELECT name, version, pinned, versions FROM ag_models WHERE name = 'up';
-SELECT a.options = b.options AS same_options, a.score_val = b.score_val AS same_score, a.data, a.label FROM ag_predictor a, ag_predictor b WHERE a.version = 1 AND b.version = 2;
+SELECT a.options = b.options AS same_options, a.score_val = b.score_val AS same_score, a.data, a.label FROM ag_predictor a, ag_predictor b WHERE a.name = 'up' AND b.name = 'up' AND a.version = 1 AND b.version = 2;
 -- more trees are better; the pin moves along
 SELECT ag_refresh('up', options => '{"hyperparameters": {"GBM": {"num_boost_round": 300, "learning_rate": 0.1}, "RF": {"n_estimators": 100}}}');
 SELECT name, version, pinned, versions FROM ag_models WHERE name = 'up';
