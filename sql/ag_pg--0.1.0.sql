@@ -24,6 +24,7 @@ CREATE TABLE @extschema@.ag_predictor (
     plan jsonb NOT NULL,
     warnings jsonb NOT NULL,
     format integer NOT NULL,
+    decision_threshold double precision CHECK (decision_threshold BETWEEN 0 AND 1),
     UNIQUE (name, version)
 );
 
@@ -61,6 +62,7 @@ CREATE TABLE @extschema@.ag_member (
     num_gpus double precision NOT NULL,
     num_cpus integer NOT NULL,
     can_infer boolean NOT NULL,
+    temperature double precision,
     inputs jsonb,
     history jsonb,
     PRIMARY KEY (predictor, ordinal)
@@ -149,6 +151,8 @@ SELECT pg_catalog.pg_extension_config_dump('@extschema@.ag_job_id_seq', '');
 
 COMMENT ON TABLE @extschema@.ag_predictor IS
     'one fitted version of a predictor a row; read it through ag_models, ag_info and ag_leaderboard';
+COMMENT ON COLUMN @extschema@.ag_predictor.decision_threshold IS 'probability above which a row of a binary problem is positive; NULL: a half; see ag_set_decision_threshold';
+COMMENT ON COLUMN @extschema@.ag_member.temperature IS 'what the logarithms of its probabilities are divided by when it predicts by itself; NULL: nothing';
 COMMENT ON COLUMN @extschema@.ag_predictor.pinned IS 'made the current version by ag_activate; the highest version is current when none is pinned';
 COMMENT ON COLUMN @extschema@.ag_predictor.owner IS 'name of the role that may use, refit and drop it';
 COMMENT ON COLUMN @extschema@.ag_predictor.rows IS 'rows trained on and validated on';
@@ -688,6 +692,11 @@ CREATE FUNCTION @extschema@.ag_drop(model text) RETURNS integer
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'ag_sql_drop';
 COMMENT ON FUNCTION @extschema@.ag_drop(text) IS
     'drops all versions of a model, or with ''name@3'' that one; gives how many versions went';
+
+CREATE FUNCTION @extschema@.ag_set_decision_threshold(model text, threshold double precision) RETURNS double precision
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'ag_sql_set_decision_threshold';
+COMMENT ON FUNCTION @extschema@.ag_set_decision_threshold(text, double precision) IS
+    'from now on rows are positive above that probability, 0 to 1 (NULL: a half), of a binary model''s current version or the one named; gives the threshold that there was; ag_threshold_metrics shows what comes of each; takes ownership';
 
 CREATE FUNCTION @extschema@.ag_activate(name text, version integer) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'ag_sql_activate';

@@ -31,6 +31,7 @@ typedef struct AgMemberRef
 	int n_inputs;
 	const int *inputs; /* ordinals */
 	const double *weights;
+	double temperature; /* of its probabilities when it is the one that is opened; 0: as they are */
 } AgMemberRef;
 
 typedef struct AgPredictor AgPredictor;

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/model/heat.h"
 #include "engine/model/stacked.h"
 #include "engine/predictor_private.h"
 
@@ -176,6 +177,8 @@ ag_predictor_run(AgPredictor *predictor, const AgValue *values, double *out)
 	}
 	for (int k = 0; k < n_outputs; k++)
 		out[k] = make_finite(out[k]);
+	if (predictor->temperature > 0.0)
+		ag_heat(predictor->temperature, n_outputs, out);
 }
 
 /* ---- many rows ---- */
@@ -313,6 +316,8 @@ run_some_rows(const AgPredictor *predictor, int64_t n_rows, const double *featur
 	}
 	for (int64_t j = 0; j < n; j++)
 		out[j] = make_finite(out[j]);
+	for (int64_t r = 0; predictor->temperature > 0.0 && r < n_rows; r++)
+		ag_heat(predictor->temperature, predictor->n_outputs, out + r * predictor->n_outputs);
 }
 
 AgStatus

@@ -6,6 +6,7 @@
  * fed with.
  */
 #include <limits.h>
+#include <math.h>
 #include <string.h>
 
 #include "engine/model/stacked.h"
@@ -284,6 +285,18 @@ scratch_get(const AgContext *ctx, AgPredictor *predictor)
 }
 
 static AgStatus
+temperature_take(Loading *loading, const AgMemberRef *member)
+{
+	AgPredictor *predictor = loading->predictor;
+
+	if (!(member->temperature >= 0.0 && member->temperature <= 1e6))
+		return corrupt(loading, member->name, "its temperature is out of range");
+	if (predictor->pipeline->n_classes > 0 && member->temperature > 0.0)
+		predictor->temperature = fmax(member->temperature, 1e-3);
+	return AG_OK;
+}
+
+static AgStatus
 load(Loading *loading, int member)
 {
 	const AgContext *ctx = loading->ctx;
@@ -307,6 +320,7 @@ load(Loading *loading, int member)
 				  &predictor->features));
 	AG_TRY(ag_get(ctx, (size_t) predictor->n_outputs, sizeof(double), &predictor->outputs));
 	AG_TRY(add_member(loading, member, 0, 1.0, 0));
+	AG_TRY(temperature_take(loading, find_member(loading, member)));
 	return scratch_get(ctx, predictor);
 }
 

@@ -46,6 +46,7 @@ struct AgPredictor
 	AgPipeline *pipeline;
 	AgInputInfo *inputs;
 	int n_outputs;
+	double temperature; /* 0: none */
 	int n_leaves;
 	AgLeaf *leaves; /* room for one a member */
 	int n_vectors;
@@ -67,11 +68,11 @@ struct AgPredictor
 	struct AgExplaining *explaining; /* scratch of explanations, from the first one on; or NULL */
 };
 
-/* Does no model look at others' predictions? Then the answer is one weighted sum of the leaves. */
+/* Does no model look at others' predictions, and is nothing done to the answer? Then it is one weighted sum of the leaves. */
 static inline bool
 ag_predictor_is_flat(const AgPredictor *predictor)
 {
-	return predictor->n_vectors == 1;
+	return predictor->n_vectors == 1 && predictor->temperature == 0.0;
 }
 
 void ag_predictor_explain_free(AgPredictor *predictor);

@@ -156,7 +156,8 @@ open_predictor(Entry *entry, const AgMemberRow *rows, int n, const bool *needed,
 								.family = rows[i].family,
 								.n_inputs = rows[i].n_inputs,
 								.inputs = rows[i].inputs,
-								.weights = rows[i].weights};
+								.weights = rows[i].weights,
+								.temperature = rows[i].temperature};
 	ag_error_init(&error);
 	ag_error_check(
 		ag_predictor_open(&ctx, parts, n_parts, refs, n, ordinal, &entry->model.predictor), &error);
@@ -184,6 +185,7 @@ load(Entry *entry, const pg_uuid_t *id, const char *member)
 	model->label = ag_predictor_label_name(model->predictor);
 	model->raw_text = ag_predictor_raw_text(model->predictor);
 	model->n_outputs = ag_predictor_outputs(model->predictor);
+	model->threshold = 0.5;
 	model->inputs = ag_predictor_inputs(model->predictor, &model->n_inputs);
 	model->classes = ag_predictor_classes(model->predictor, &model->n_classes);
 	model->quantiles =
@@ -234,6 +236,15 @@ find(const pg_uuid_t *id, const char *member)
 	return NULL;
 }
 
+void
+ag_cache_look_again(const AgOpenModel *model)
+{
+	Entry *entry = find(&model->id, model->member);
+
+	if (entry != NULL && model->problem == AG_PROBLEM_BINARY)
+		entry->model.threshold = ag_catalog_threshold(&model->id);
+}
+
 const AgOpenModel *
 ag_cache_get(const pg_uuid_t *id, const char *member, MemoryContext keeper)
 {
@@ -250,6 +261,7 @@ ag_cache_get(const pg_uuid_t *id, const char *member, MemoryContext keeper)
 	}
 	pin(entry, keeper);
 	evict();
+	ag_cache_look_again(&entry->model);
 	return &entry->model;
 }
 

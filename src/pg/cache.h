@@ -30,24 +30,30 @@ typedef struct AgOpenModel
 	const double *quantiles;
 	const int *quantile_order; /* the place in quantiles of the i-th that was asked for */
 	int middle; /* output that stands for the others: the level nearest to 0.5; else 0 */
+	double
+		threshold; /* of two classes: above that probability it is the second; may change under a model that is open */
 } AgOpenModel;
 
 /*
  * The model, from the cache or the tables; it stays until `keeper` is reset or deleted. The caller has checked the
  * right on it. ERROR 42704 when the predictor has no such member, XX001 when its bytes are damaged.
  */
+/* The threshold as the active snapshot has it; ag_cache_get has done so. */
+extern void ag_cache_look_again(const AgOpenModel *model);
 extern const AgOpenModel *ag_cache_get(const pg_uuid_t *id, const char *member,
 									   MemoryContext keeper);
 
 /* A text of the model (class, column) in the server's encoding, palloc'd and with a NUL behind it. */
 extern char *ag_model_text(const AgOpenModel *model, const char *text, size_t n);
 
-/* The class with the highest probability, the first one at a tie. */
+/* The class with the highest probability, the first one at a tie; of two, by the threshold where one was set. */
 static inline int
 ag_model_best_class(const AgOpenModel *model, const double *proba)
 {
 	int best = 0;
 
+	if (model->n_classes == 2 && model->threshold != 0.5)
+		return proba[1] > model->threshold;
 	for (int i = 1; i < model->n_classes; i++)
 		if (proba[i] > proba[best])
 			best = i;

@@ -71,6 +71,8 @@ find_model(AgCall *call, Oid role)
 	if (call->model == NULL || memcmp(&call->model->id, &id, UUID_LEN) != 0 ||
 		strcmp(call->model->member, member) != 0)
 		take_model(call, &id, member);
+	else
+		ag_cache_look_again(call->model);
 }
 
 static bool

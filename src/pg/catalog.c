@@ -6,6 +6,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
@@ -53,7 +55,8 @@ enum
 	PREDICTOR_PLAN,
 	PREDICTOR_WARNINGS,
 	PREDICTOR_FORMAT,
-	PREDICTOR_COLUMNS = PREDICTOR_FORMAT
+	PREDICTOR_DECISION_THRESHOLD,
+	PREDICTOR_COLUMNS = PREDICTOR_DECISION_THRESHOLD
 };
 
 /* The schema found last; forgotten when its ag_predictor goes (DROP EXTENSION, in any session). */
@@ -254,7 +257,23 @@ predictor_row(const AgScan *scan)
 	row->plan = ag_scan_jsonb(scan, PREDICTOR_PLAN);
 	row->warnings = ag_scan_jsonb(scan, PREDICTOR_WARNINGS);
 	row->format = DatumGetInt32(ag_scan_must(scan, PREDICTOR_FORMAT));
+	row->decision_threshold = ag_scan_number(scan, PREDICTOR_DECISION_THRESHOLD);
 	return row;
+}
+
+double
+ag_catalog_threshold(const pg_uuid_t *id)
+{
+	double threshold = NAN;
+	ScanKeyData key;
+	AgScan scan;
+
+	ag_scan_key_uuid(&key, PREDICTOR_ID, id);
+	ag_scan_begin(&scan, "ag_predictor", "ag_predictor_pkey", PREDICTOR_COLUMNS, 1, &key);
+	while (ag_scan_next(&scan))
+		threshold = ag_scan_number(&scan, PREDICTOR_DECISION_THRESHOLD);
+	ag_scan_end(&scan);
+	return isnan(threshold) ? 0.5 : threshold;
 }
 
 /* What the scan over one name's versions keeps: the version asked for, or the current one. */

@@ -83,6 +83,7 @@ typedef struct AgPredictorRow
 	Jsonb *plan;
 	Jsonb *warnings;
 	int format;
+	double decision_threshold; /* NaN: none was set, a half */
 } AgPredictorRow;
 
 /* "name", "name@3", "name/MEMBER" or "name@3/MEMBER" taken apart. */
@@ -149,6 +150,7 @@ typedef struct AgMemberRow
 	double num_gpus;
 	int num_cpus;
 	bool can_infer;
+	double temperature; /* 0: none */
 	int n_inputs;
 	int *inputs;
 	double *weights;
@@ -166,6 +168,9 @@ extern Jsonb *ag_catalog_history(const pg_uuid_t *id, int ordinal);
  * damaged, 53200 when they don't fit.
  */
 extern void *ag_catalog_image(const pg_uuid_t *id, int member, AgMem *mem, size_t *size);
+
+/* Of a version: the probability above which a row is positive, a half where none was set. */
+extern double ag_catalog_threshold(const pg_uuid_t *id);
 
 /* What ag_member_part.checksum holds. */
 extern int64 ag_catalog_checksum(const void *bytes, uint32 n_bytes);

@@ -45,6 +45,7 @@ enum
 	MEMBER_NUM_GPUS,
 	MEMBER_NUM_CPUS,
 	MEMBER_CAN_INFER,
+	MEMBER_TEMPERATURE,
 	MEMBER_INPUTS,
 	MEMBER_HISTORY
 };
@@ -193,6 +194,8 @@ ag_catalog_members(const pg_uuid_t *id, int *n)
 		row->num_gpus = ag_scan_number(&scan, MEMBER_NUM_GPUS);
 		row->num_cpus = DatumGetInt32(ag_scan_must(&scan, MEMBER_NUM_CPUS));
 		row->can_infer = DatumGetBool(ag_scan_must(&scan, MEMBER_CAN_INFER));
+		row->temperature =
+			scan.nulls[MEMBER_TEMPERATURE - 1] ? 0 : ag_scan_number(&scan, MEMBER_TEMPERATURE);
 	}
 	ag_scan_end(&scan);
 	for (int i = 0; i < *n; i++)

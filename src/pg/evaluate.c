@@ -3,6 +3,7 @@
  */
 #include "postgres.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "catalog/pg_type.h"
@@ -488,6 +489,7 @@ ag_evaluate_metric(const AgEvaluation *evaluation, int model, AgMetric metric)
 	truth.n_quantiles = evaluation->model->n_quantiles;
 	truth.quantiles = evaluation->model->quantiles;
 	truth.target = evaluation->target;
+	truth.threshold = fmax(evaluation->model->threshold, DBL_MIN); /* 0 would be none */
 	ag_error_check(
 		ag_metric_value(&ctx, metric, &truth, evaluation->n_rows, evaluation->out[model], &value),
 		&error);

@@ -199,6 +199,9 @@ ag_sql_info(PG_FUNCTION_ARGS)
 	put_text_member(&state, "eval_metric", row->eval_metric);
 	put_number(&state, "score_val", row->score_val);
 	put_text_member(&state, "best_model", row->best_model);
+	if (strcmp(row->problem_type, "binary") == 0)
+		put_number(&state, "decision_threshold",
+				   isnan(row->decision_threshold) ? 0.5 : row->decision_threshold);
 	put_number(&state, "rows", (double) row->rows);
 	put_number(&state, "rows_left_out", (double) row->rows_left_out);
 	put_text_member(&state, "created_at", timestamp_text(row->created_at));

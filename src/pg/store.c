@@ -308,6 +308,8 @@ ag_catalog_store_begin(const AgCatalogPredictor *predictor, pg_uuid_t *id, int *
 	put_json(&insert, "plan", ag_text_from_utf8(fitted->plan_json));
 	put_json(&insert, "warnings", json_texts(fitted->warnings, fitted->n_warnings));
 	put_int(&insert, "format", IMAGE_FORMAT);
+	put_number(&insert, "decision_threshold",
+			   fitted->decision_threshold > 0.0 ? fitted->decision_threshold : NAN);
 	insert_end(&insert);
 }
 
@@ -356,6 +358,7 @@ ag_catalog_store_member(const pg_uuid_t *id, const AgFittedMember *member)
 	put_number(&insert, "num_gpus", member->num_gpus);
 	put_int(&insert, "num_cpus", member->num_cpus);
 	put_bool(&insert, "can_infer", member->can_infer);
+	put_number(&insert, "temperature", member->temperature > 0.0 ? member->temperature : NAN);
 	put_json(&insert, "inputs", json_inputs(member));
 	put_json(&insert, "history",
 			 member->history_json != NULL ? ag_text_from_utf8(member->history_json) : NULL);

@@ -48,6 +48,7 @@ ag_msg_predictor_write(AgWriter *out, const AgFittedPredictor *msg)
 	ag_write_str(out, msg->best_model);
 	ag_write_f64(out, msg->score_val);
 	ag_write_f64(out, msg->fit_seconds);
+	ag_write_f64(out, msg->decision_threshold);
 	ag_write_str(out, msg->plan_json);
 	texts_write(out, msg->n_warnings, msg->warnings);
 }
@@ -90,6 +91,7 @@ ag_msg_predictor_read(AgArena *arena, const void *payload, size_t n, AgFittedPre
 	msg->best_model = ag_decode_text(&d);
 	msg->score_val = ag_read_f64(&d.in);
 	msg->fit_seconds = ag_decode_number(&d);
+	msg->decision_threshold = ag_decode_number(&d);
 	msg->plan_json = ag_decode_text(&d);
 	msg->warnings = texts_read(&d, &msg->n_warnings);
 
@@ -105,6 +107,8 @@ ag_msg_predictor_read(AgArena *arena, const void *payload, size_t n, AgFittedPre
 	}
 	msg->problem = (AgProblem) problem;
 	msg->eval_metric = (AgMetric) metric;
+	if (!(msg->decision_threshold >= 0.0 && msg->decision_threshold < 1.0))
+		ag_decode_reject(&d);
 	if (msg->n_rows < 1 || msg->n_rows_left_out < 0 || msg->best_model[0] == '\0' ||
 		(problem == AG_PROBLEM_BINARY && msg->n_classes != 2) ||
 		(problem == AG_PROBLEM_MULTICLASS && msg->n_classes < 2) ||
@@ -173,6 +177,7 @@ ag_msg_member_write(AgWriter *out, const AgFittedMember *msg)
 	ag_write_f64(out, msg->num_gpus);
 	ag_write_i32(out, msg->num_cpus);
 	ag_write_u8(out, msg->can_infer);
+	ag_write_f64(out, msg->temperature);
 	texts_write(out, msg->n_inputs, msg->input_names);
 	for (int i = 0; i < msg->n_inputs; i++)
 		ag_write_f64(out, msg->input_weights[i]);
@@ -200,6 +205,9 @@ ag_msg_member_read(AgArena *arena, const void *payload, size_t n, AgFittedMember
 	msg->num_gpus = ag_decode_number(&d);
 	msg->num_cpus = ag_read_i32(&d.in);
 	msg->can_infer = ag_decode_bool(&d);
+	msg->temperature = ag_decode_number(&d);
+	if (!(msg->temperature >= 0.0 && msg->temperature <= 1e6))
+		ag_decode_reject(&d);
 	msg->input_names = texts_read(&d, &msg->n_inputs);
 	weights = ag_decode_array(&d, (size_t) msg->n_inputs, sizeof(double));
 	if (weights == NULL)

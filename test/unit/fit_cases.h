@@ -21,7 +21,7 @@ typedef struct Result
 	AgMetric metric;
 	int64_t n_rows;
 	char best[64];
-	double score;
+	double score, threshold, temperature;
 	char plan[32768];
 	int n_warnings;
 	char warning[512];
@@ -49,6 +49,7 @@ on_predictor(void *host, const AgFittedPredictor *p)
 	r->metric = p->eval_metric;
 	r->n_rows = p->n_rows;
 	r->score = p->score_val;
+	r->threshold = p->decision_threshold;
 	r->n_warnings = p->n_warnings;
 	if (p->n_warnings > 0)
 		snprintf(r->warning, sizeof r->warning, "%s", p->warnings[0]);
@@ -82,6 +83,7 @@ on_member(void *host, const AgFittedMember *m)
 	r->scores[at] = m->score_val;
 	r->folds[at] = m->fold;
 	r->levels[at] = m->stack_level;
+	r->temperature = fmax(r->temperature, m->temperature);
 	r->can_infer[at] = m->can_infer;
 	r->n_inputs[at] = m->n_inputs;
 	for (int i = 0; i < m->n_inputs; i++)

@@ -83,6 +83,7 @@ typedef struct AgTruth
 	const double *quantiles; /* [n_quantiles] ascending */
 	const double *target;    /* [n] numbers */
 	const double *weight;    /* [n] or NULL */
+	double threshold;        /* of two classes: above it the second; 0: a half */
 } AgTruth;
 
 static inline int
@@ -91,7 +92,7 @@ ag_truth_outputs(const AgTruth *truth)
 	return ag_n_outputs(truth->n_classes, truth->n_quantiles);
 }
 
-/* The metric of predictions[n][ag_truth_outputs] as one of the functions below gives it, by the problem; threshold 0.5. */
+/* The metric of predictions[n][ag_truth_outputs] as one of the functions below gives it, by the problem. */
 AgStatus ag_metric_value(const AgContext *ctx, AgMetric metric, const AgTruth *truth, int64_t n,
 						 const double *predictions, double *value);
 

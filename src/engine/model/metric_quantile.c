@@ -61,7 +61,8 @@ ag_metric_value(const AgContext *ctx, AgMetric metric, const AgTruth *truth, int
 {
 	if (truth->n_classes > 0)
 		return ag_metric_classes(ctx, metric, n, truth->n_classes, truth->class_of, predictions,
-								 0.5, truth->weight, value);
+								 truth->threshold > 0.0 ? truth->threshold : 0.5, truth->weight,
+								 value);
 	if (truth->n_quantiles > 0)
 		return ag_metric_quantiles(ctx, metric, truth, n, predictions, value);
 	return ag_metric_regression(ctx, metric, n, truth->target, predictions, truth->weight, value);

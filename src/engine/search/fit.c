@@ -264,6 +264,7 @@ ag_fit_run(const AgContext *ctx, const AgFitJob *job, AgTable *table, const AgFi
 	AG_GO(ag_fit_models(&fit));
 	fit.ctx.deadline_ns = deadline;
 	AG_GO(ag_fit_refit(&fit));
+	AG_GO(ag_fit_calibrate(&fit));
 	best = ag_fit_best(&fit, &value);
 	AG_GO(ag_fit_report(&fit));
 	if (isfinite(value))

@@ -22,6 +22,8 @@ typedef struct AgFittedPredictor
 	const char *best_model;
 	double score_val; /* higher is better */
 	double fit_seconds;
+	/* of two classes: above that probability a row is positive; 0: a half */
+	double decision_threshold;
 	const char *
 		plan_json; /* the executed plan: options in force, seeds, folds, rounds; of a dry run what would be */
 	const char *const *warnings;
@@ -61,6 +63,7 @@ typedef struct AgFittedMember
 	int n_inputs; /* members whose weighted mean an ensemble or a bag is */
 	const char *const *input_names;
 	const double *input_weights;
+	double temperature;       /* of its probabilities when it is asked by itself; 0: as they are */
 	const char *history_json; /* how its metric went round by round; NULL: not known */
 } AgFittedMember;
 

@@ -332,6 +332,7 @@ ag_fit_members(AgFit *fit, AgFitMember **members, int *n)
 {
 	List list = {fit, NULL, 0};
 	size_t most = 2 * (size_t) fit->n_ensembles;
+	const char *best;
 	double value;
 
 	for (int i = 0; i < fit->n_models; i++)
@@ -340,10 +341,15 @@ ag_fit_members(AgFit *fit, AgFitMember **members, int *n)
 	if (list.members == NULL)
 		return no_memory(&list, most * sizeof *list.members);
 	AG_TRY(list_fill(&list));
+	best = ag_fit_best(fit, &value);
 	if (fit->options->keep_only_best)
-		keep_only(&list, ag_fit_best(fit, &value));
+		keep_only(&list, best);
 	for (int i = 0; i < list.n; i++)
+	{
 		list.members[i].member.ordinal = i + 1;
+		if (strcmp(list.members[i].member.name, best) == 0)
+			list.members[i].member.temperature = fit->temperature;
+	}
 	*members = list.members;
 	*n = list.n;
 	return AG_OK;

@@ -32,6 +32,7 @@ report_predictor(AgFit *fit)
 	predictor.n_classes = fit->label->n_classes;
 	predictor.classes = fit->label->classes;
 	predictor.best_model = ag_fit_best(fit, &value);
+	predictor.decision_threshold = fit->threshold;
 	predictor.score_val = ag_metric_score(fit->metric, value);
 	predictor.plan_json = ag_fit_plan_json(fit);
 	if (predictor.plan_json == NULL)

@@ -142,7 +142,9 @@ typedef struct AgFit
 	AgFitModel *models; /* [n_models] those that were fitted, in order, level by level */
 	int n_ensembles;
 	AgFitEnsemble ensembles[AG_MAX_STACK_LEVELS + 1];
-	int n_fitted; /* models and ensembles so far: numbers their order */
+	double threshold;   /* from which probability on a row is positive; 0: a half */
+	double temperature; /* of the best model's probabilities; 0: as they are */
+	int n_fitted;       /* models and ensembles so far: numbers their order */
 
 	const char *phase; /* of the model in work, for progress */
 	int at_model;      /* of the options' models; n_models: past them all (of the level) */
@@ -289,6 +291,8 @@ const AgFitEnsemble *ag_fit_find_ensemble(const AgFit *fit, const char *name);
 /* fit_refit.c. When models have to be done so that there is time to fit them again, and fitting them again. */
 int64_t ag_fit_models_deadline(const AgFit *fit);
 AgStatus ag_fit_refit(AgFit *fit);
+/* fit_calibrate.c: threshold and temperature, where the options say so. */
+AgStatus ag_fit_calibrate(AgFit *fit);
 /* fit_members.c: in the order in which they are stored, in the fit's arena; those that the options keep. */
 AgStatus ag_fit_members(AgFit *fit, AgFitMember **members, int *n);
 /* fit_report.c: everything to the sink. */

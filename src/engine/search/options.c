@@ -256,6 +256,30 @@ parse_ds_args(OptionParser *p, const AgOptionNode *node)
 }
 
 static AgStatus
+calibrate_parse(OptionParser *p, const AgOptionNode *node, AgCalibrate *value)
+{
+	if (node->type == AG_JSON_STRING && strcmp(node->text, "auto") == 0)
+		*value = AG_CALIBRATE_AUTO;
+	else if (node->type == AG_JSON_BOOL)
+		*value = strcmp(node->text, "true") == 0 ? AG_CALIBRATE_ON : AG_CALIBRATE_OFF;
+	else
+		return ag_option_reject(node, "true, false or \"auto\"", p->err);
+	return AG_OK;
+}
+
+static AgStatus
+parse_calibrate(OptionParser *p, const AgOptionNode *node)
+{
+	return calibrate_parse(p, node, &p->out->calibrate);
+}
+
+static AgStatus
+parse_calibrate_threshold(OptionParser *p, const AgOptionNode *node)
+{
+	return calibrate_parse(p, node, &p->out->calibrate_threshold);
+}
+
+static AgStatus
 column_parse(OptionParser *p, const AgOptionNode *node, char **column)
 {
 	if (node->type != AG_JSON_STRING || node->text[0] == '\0')
@@ -458,6 +482,8 @@ static const struct
 	{"num_bag_sets", parse_num_bag_sets},
 	{"num_stack_levels", parse_num_stack_levels},
 	{"auto_stack", parse_auto_stack},
+	{"calibrate", parse_calibrate},
+	{"calibrate_decision_threshold", parse_calibrate_threshold},
 	{"dynamic_stacking", parse_dynamic_stacking},
 	{"ds_args", parse_ds_args},
 	{"refit_full", parse_refit_full},

@@ -68,6 +68,13 @@ typedef struct AgResourcesAsked
 	int num_cpus;    /* -1 auto, >= 1 */
 } AgResourcesAsked;
 
+typedef enum AgCalibrate
+{
+	AG_CALIBRATE_AUTO = 0, /* AutoGluon's rules */
+	AG_CALIBRATE_OFF,
+	AG_CALIBRATE_ON
+} AgCalibrate;
+
 /* Is there a trial first whether stacking helps? */
 typedef enum AgDynamic
 {
@@ -154,6 +161,7 @@ typedef struct AgFitOptions
 	bool auto_stack;      /* folds and stack levels by the number of rows */
 	int num_stack_levels; /* levels above the first; -1: not given */
 	AgDynamic dynamic_stacking;
+	AgCalibrate calibrate, calibrate_threshold;
 	double trial_time_frac, trial_holdout_frac; /* of the time and of the rows, for the trial */
 	int max_base_models;          /* that a model of a higher level looks at; 0: no limit */
 	int max_base_models_per_type; /* of one family; 0: no limit, -1: the rule */

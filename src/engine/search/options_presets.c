@@ -108,6 +108,7 @@ preset_apply(const Preset *preset, AgFitOptions *options, const char **hyperpara
 	options->set_best_to_refit_full = preset->refits;
 	options->save_bag_folds = !preset->refits;
 	options->fit_weighted_ensemble = !preset->has_no_ensemble;
+	options->calibrate = preset->has_no_ensemble ? AG_CALIBRATE_OFF : AG_CALIBRATE_AUTO;
 }
 
 static AgStatus
