@@ -148,5 +148,20 @@ ag_places_block(AgCpuLevel level, int n, double *x, uint8_t *places)
 {
 	for (int i = n; i % AG_LANES != 0; i++)
 		x[i] = (double) INFINITY;
-	places_at(level, n, x, places);
+	if (level == AG_CPU_AVX512)
+	{
+		places_at(level, n, x, places);
+		return;
+	}
+	/* Compilers make little of the masks elsewhere; of two loops like these they do. */
+	for (int i = 0; i < n; i++)
+	{
+		int64_t n_before = 0;
+
+		for (int j = 0; j < i; j++)
+			n_before += x[j] <= x[i];
+		for (int j = i + 1; j < n; j++)
+			n_before += x[j] < x[i];
+		places[i] = (uint8_t) n_before;
+	}
 }
