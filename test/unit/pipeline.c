@@ -674,6 +674,65 @@ test_taken_name(void)
 	rows_close(&rows);
 }
 
+/* Levels of quantile regression come back as they went; what can't be levels is told. */
+static void
+test_quantiles(void)
+{
+	static const struct
+	{
+		int n;
+		double quantiles[3];
+		int order[3];
+	} cases[] = {
+		{3, {0.1, 0.5, 0.9}, {2, 0, 1}},
+		{1, {0.5}, {0}},
+		/* from here on wrong */
+		{0, {0.5}, {0}},
+		{3, {0.1, 0.9, 0.5}, {0, 1, 2}},
+		{3, {0.1, 0.1, 0.5}, {0, 1, 2}},
+		{2, {0.0, 0.5}, {0, 1}},
+		{2, {0.5, 1.0}, {0, 1}},
+		{1, {NAN}, {0}},
+		{2, {0.1, 0.5}, {0, 2}},
+		{2, {0.1, 0.5}, {1, 1}},
+		{1, {0.5}, {-1}},
+	};
+	Rows rows;
+	Host host;
+	Fitted f;
+
+	rows_make_mixed(&rows, 60);
+	host_open(&host, 1);
+	AG_REQUIRE(fit_rows(&rows, 0, 100, &host, &f) == AG_OK);
+	f.pipeline->problem = AG_PROBLEM_QUANTILE;
+	f.pipeline->label_type = AG_TYPE_FLOAT64;
+	f.pipeline->n_classes = 0;
+	for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++)
+	{
+		AgPipeline *again = NULL;
+		AgWriter image;
+
+		ag_writer_init(&image, &host.mem);
+		f.pipeline->n_quantiles = cases[c].n;
+		f.pipeline->quantiles = (double *) cases[c].quantiles;
+		f.pipeline->quantile_order = (int *) cases[c].order;
+		AG_REQUIRE(ag_pipeline_write(&host.ctx, f.pipeline, &image) == AG_OK);
+		AG_CHECK_EQ(read_image(&host, image.data, image.size, &again),
+					c < 2 ? AG_OK : AG_ERR_CORRUPT);
+		AG_CHECK_EQ(again != NULL, c < 2);
+		for (int i = 0; again != NULL && i < cases[c].n; i++)
+			AG_CHECK(again->quantiles[i] == cases[c].quantiles[i] &&
+					 again->quantile_order[i] == cases[c].order[i]);
+		if (again != NULL)
+			AG_CHECK_EQ(ag_pipeline_outputs(again), cases[c].n);
+		ag_pipeline_free(again);
+		ag_writer_free(&image);
+	}
+	fitted_free(&f);
+	host_close(&host);
+	rows_close(&rows);
+}
+
 int
 main(void)
 {
@@ -689,5 +748,6 @@ main(void)
 	test_image();
 	test_out_of_memory();
 	test_taken_name();
+	test_quantiles();
 	return ag_unit_done("pipeline");
 }
