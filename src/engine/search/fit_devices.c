@@ -251,6 +251,18 @@ ag_fit_tell_devices(AgFit *fit)
 
 /* --- each model */
 
+/* Of a configuration among those that are trained on GPUs: one after the other gets the next GPU. */
+static int
+gpu_number(const AgFit *fit, const AgModelConfig *config)
+{
+	int n = 0;
+
+	for (const AgModelConfig *other = fit->options->models; other < config; other++)
+		n += (fit->job->gpu.families >> other->family->id & 1) != 0 &&
+			 ag_model_asks_gpu(fit->options, other);
+	return n;
+}
+
 void
 ag_fit_plan_model(const AgFit *fit, AgFitModel *model)
 {
@@ -258,7 +270,7 @@ ag_fit_plan_model(const AgFit *fit, AgFitModel *model)
 	const AgValidation *v = &fit->validation;
 	int n_jobs = model->is_bag ? v->n_folds : 1;
 
-	ag_model_plan(fit->options, model->config, (int) (model->config - fit->options->models),
+	ag_model_plan(fit->options, model->config, gpu_number(fit, model->config),
 				  job->n_gpus > 0 ? &job->gpu : NULL, job->gpus, job->n_gpus,
 				  ag_pool_size(fit->ctx.pool), n_jobs,
 				  ag_folds_at_a_time(fit->options, fit->n_rows), &model->plan);
