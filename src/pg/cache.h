@@ -34,12 +34,13 @@ typedef struct AgOpenModel
 		threshold; /* of two classes: above that probability it is the second; may change under a model that is open */
 } AgOpenModel;
 
+/* The threshold as the active snapshot has it; ag_cache_get has done so. */
+extern void ag_cache_look_again(const AgOpenModel *model);
+
 /*
  * The model, from the cache or the tables; it stays until `keeper` is reset or deleted. The caller has checked the
  * right on it. ERROR 42704 when the predictor has no such member, XX001 when its bytes are damaged.
  */
-/* The threshold as the active snapshot has it; ag_cache_get has done so. */
-extern void ag_cache_look_again(const AgOpenModel *model);
 extern const AgOpenModel *ag_cache_get(const pg_uuid_t *id, const char *member,
 									   MemoryContext keeper);
 

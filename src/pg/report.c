@@ -210,11 +210,94 @@ put_metrics(Report *report)
 		ag_report_number_plots(page, evaluation);
 	appendStringInfoString(page, "</div>\n");
 	ag_page_section_end(page);
+	if (model->n_quantiles > 0)
+	{
+		ag_page_section(page, "Quantiles", "Of a good model about as many rows as the level says.");
+		ag_report_quantiles(page, evaluation);
+		ag_page_section_end(page);
+	}
 	if (model->n_classes == 0)
 		return;
 	ag_page_section(page, "Which class was taken for which",
 					"Rows of the data; of many classes the commonest confusions.");
 	ag_report_confusion(page, evaluation);
+	ag_page_section_end(page);
+}
+
+#define MOST_CURVES 12 /* folds of a model; models */
+
+/* Rows come model by model, fold by fold. */
+static void
+put_learning(Report *report)
+{
+	StringInfo page = &report->page;
+	AgReportCurve curves[MOST_CURVES] = {{0}};
+	uint64 at = 0, n_rows;
+	int n_plots = 0;
+
+	query(report,
+		  "SELECT model, coalesce(fold, 0)::float8, metric, iteration::float8, val FROM "
+		  "@.ag_learning_curves($1)"
+		  " WITH ORDINALITY ORDER BY min(ordinality) OVER (PARTITION BY model), fold, iteration");
+	n_rows = SPI_processed;
+	if (n_rows == 0)
+		return;
+	ag_page_section(page, "Learning curves",
+					"The metric that stops training, on validation rows, round by round; of a bag "
+					"a line a fold.");
+	appendStringInfoString(page, "<div class=\"plots\">\n");
+	while (at < n_rows && n_plots < MOST_CURVES)
+	{
+		const char *model = text_at(at, 1), *metric = text_at(at, 3);
+		double fold = NAN;
+		int n_curves = 0;
+
+		for (; at < n_rows && strcmp(text_at(at, 1), model) == 0; at++)
+		{
+			AgReportCurve *curve;
+
+			if (number_at(at, 2) != fold && n_curves < MOST_CURVES)
+			{
+				curves[n_curves].n = 0;
+				curves[n_curves++].points = palloc(sizeof(AgPoint) * n_rows);
+			}
+			fold = number_at(at, 2);
+			curve = &curves[n_curves - 1];
+			curve->points[curve->n].x = number_at(at, 4);
+			curve->points[curve->n++].y = number_at(at, 5);
+		}
+		ag_report_learning(page, model, metric, curves, n_curves);
+		for (int c = 0; c < n_curves; c++)
+			pfree(curves[c].points);
+		n_plots++;
+	}
+	appendStringInfoString(page, "</div>\n");
+	ag_page_section_end(page);
+}
+
+static void
+put_failures(Report *report)
+{
+	static const char *const headings[] = {"Model", "Why it is missing", "#After, s"};
+	StringInfo page = &report->page;
+
+	if (report->row->right < AG_RIGHT_INSPECT)
+		return;
+	query(report, "SELECT model, message, seconds FROM @.ag_model_failures($1) WITH ORDINALITY "
+				  "ORDER BY ordinality");
+	if (SPI_processed == 0)
+		return;
+	ag_page_section(page, "Models that were not fitted", NULL);
+	ag_page_table(page, lengthof(headings), headings);
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		ag_page_row(page);
+		ag_page_cell(page, text_at(i, 1));
+		ag_page_cell(page, text_at(i, 2));
+		ag_page_seconds_cell(page, number_at(i, 3));
+		ag_page_row_end(page);
+	}
+	ag_page_table_end(page);
 	ag_page_section_end(page);
 }
 
@@ -324,6 +407,8 @@ put_report(Report *report)
 		put_metrics(report);
 		put_importance(report);
 	}
+	put_learning(report);
+	put_failures(report);
 	put_columns(report);
 	put_options(report);
 	query(report, "SELECT @.ag_version()");

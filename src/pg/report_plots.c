@@ -225,9 +225,9 @@ compare_doubles(const void *left, const void *right)
 static double
 prediction_of(const AgEvaluation *evaluation, int64 row)
 {
-	int n_outputs = evaluation->model->n_outputs;
+	const AgOpenModel *model = evaluation->model;
 
-	return evaluation->out[0][row * n_outputs + n_outputs / 2];
+	return evaluation->out[0][row * model->n_outputs + model->middle];
 }
 
 static void
@@ -326,6 +326,54 @@ ag_report_number_plots(StringInfo page, const AgEvaluation *evaluation)
 	draw_residuals(page, evaluation, errors, low, high);
 	draw_errors(page, errors, n);
 	pfree(errors);
+}
+
+/* --- quantiles --- */
+
+void
+ag_report_quantiles(StringInfo page, const AgEvaluation *evaluation)
+{
+	static const char *const headings[] = {"#Level", "#Share of rows at or below"};
+	const AgOpenModel *model = evaluation->model;
+
+	ag_page_table(page, lengthof(headings), headings);
+	for (int q = 0; q < model->n_quantiles; q++)
+	{
+		int64 n = 0;
+
+		for (int64 i = 0; i < evaluation->n_rows; i++)
+			n += evaluation->target[i] <= evaluation->out[0][i * model->n_outputs + q];
+		ag_page_row(page);
+		ag_page_number_cell(page, model->quantiles[q]);
+		ag_page_number_cell(page, (double) n / evaluation->n_rows);
+		ag_page_row_end(page);
+	}
+	ag_page_table_end(page);
+}
+
+/* --- learning curves --- */
+
+void
+ag_report_learning(StringInfo page, const char *model, const char *metric,
+				   const AgReportCurve *curves, int n_curves)
+{
+	double right = 0.0, bottom = INFINITY, top = -INFINITY;
+	AgPlot plot;
+
+	for (int c = 0; c < n_curves; c++)
+		for (int64 i = 0; i < curves[c].n; i++)
+			if (isfinite(curves[c].points[i].y))
+			{
+				right = Max(right, curves[c].points[i].x);
+				bottom = Min(bottom, curves[c].points[i].y);
+				top = Max(top, curves[c].points[i].y);
+			}
+	if (!isfinite(top - bottom))
+		return;
+	ag_plot_begin(&plot, page, model, "Round", metric, 0, right, bottom, top);
+	for (int c = 0; c < n_curves; c++)
+		ag_plot_line(&plot, c % AG_PLOT_SERIES, curves[c].n, curves[c].points);
+	ag_plot_end(&plot);
 }
 
 /* --- confusion --- */

@@ -29,6 +29,12 @@ SELECT count(*) AS classes_in_words FROM page WHERE name = 'many' AND html ~ '<t
 SELECT count(*) FILTER (WHERE html LIKE '%fitted on this very data%') AS own_data FROM page WHERE name IN ('three <&>', 'two');
 SELECT array_agg(m[1] ORDER BY o) = array(SELECT feature FROM ag_feature_importance('number', 'rp', 2000, 3)) AS importance
 FROM page, regexp_matches(regexp_replace(html, '^.*<h2>Importance of columns</h2>|<h2>Columns</h2>.*$', '', 'g'), '<tr><td>([^<]*)</td>', 'g') WITH ORDINALITY AS r (m, o) WHERE name = 'number';
+-- learning curves, models that failed, quantiles
+SELECT html ~ '<h2>Learning curves</h2>' AS section, html ~ '<figcaption>GBM</figcaption>' AS gbm, array_length(string_to_array(regexp_replace(html, '^.*<h2>Learning curves</h2>|<h2>Columns</h2>.*$', '', 'g'), '<polyline'), 1) - 1 AS lines FROM page WHERE name = 'number';
+SELECT ag_fit('SELECT x, c, y FROM rp', 'y', '{"name": "levels", "verbosity": 0, "num_bag_folds": 3, "problem_type": "quantile", "quantile_levels": [0.25, 0.5], "hyperparameters": {"GBM": [{"num_boost_round": 25}, {"ag_args_fit": {"max_time_limit": 0.000001}}]}}');
+SELECT html ~ '<h2>Quantiles</h2>' AS quantiles, html LIKE format('%%<td class="n">0.25</td><td class="n">%s</td>%%', trunc(avg((y <= (ag_predict_quantiles('levels', t))[1])::int), 3)::float8 || '%') AS share,
+    html ~ '<h2>Models that were not fitted</h2>.*<td>GBM_2' AS failed, array_length(string_to_array(regexp_replace(html, '^.*<h2>Learning curves</h2>|<h2>Models that.*$', '', 'g'), '<polyline'), 1) - 1 AS lines
+FROM (SELECT ag_report('levels', 'rp') AS html) s, rp t GROUP BY html;
 SELECT ag_report(NULL) IS NULL AS nothing;
 SELECT ag_report('nobody');
 SELECT ag_report('two', 'nowhere');
@@ -41,6 +47,6 @@ SET ROLE regress_report_reader;
 SELECT ag_report('three <&>', 'rp') ~ '<h2>(Columns|Fitted with)</h2>' AS told, ag_report('three <&>', 'rp') ~ '<h2>Importance of columns</h2>' AS reported;
 SELECT ag_report('two');
 RESET ROLE;
-SELECT ag_drop('two'), ag_drop('three <&>'), ag_drop('number'), ag_drop('many');
+SELECT ag_drop('two'), ag_drop('three <&>'), ag_drop('number'), ag_drop('many'), ag_drop('levels');
 DROP TABLE rp, page;
 DROP ROLE regress_report_reader;
