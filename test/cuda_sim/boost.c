@@ -235,6 +235,138 @@ check_cat(void)
 		}
 }
 
+/* ---- shapes ---- */
+
+/* A table of odd size, and one family on it. */
+static void
+check_shape(const char *what, int64_t n_rows, int n_numbers, int n_categories, int max_bins,
+			double share_missing, AgBoostParams params)
+{
+	AgTrainData data;
+	Bench bench;
+	Table table;
+
+	bench_init(&bench, 1);
+	table_init(&table, n_rows, n_numbers, n_categories, 300, share_missing, 2, 5);
+	table_bin(&table, &bench.ctx, max_bins);
+	data = table_data(&table, AG_PROBLEM_BINARY, 2);
+	check_same(what, &table, &data, &params);
+	table_end(&table);
+	bench_end(&bench);
+}
+
+static void
+check_shapes(void)
+{
+	AgBoostParams gbm = gbm_params(2), xgb = xgb_params(2), cat = cat_params(2);
+
+	gbm.min_data_in_leaf = 1;
+	cat.max_ctr_complexity = cat.leaf_steps = 1;
+	check_shape("one row", 1, 2, 0, 254, 0.0, gbm);
+	check_shape("one row, symmetric", 1, 2, 0, 254, 0.0, cat);
+	check_shape("two rows", 2, 1, 0, 254, 0.0, gbm);
+	check_shape("five rows", 5, 3, 1, 254, 0.0, xgb);
+	check_shape("33 rows", 33, 1, 1, 254, 0.3, gbm);
+	check_shape("257 rows, a deep symmetric tree with empty leaves", 257, 2, 0, 254, 0.0, cat);
+	check_shape("nothing but missing values", 60, 2, 1, 254, 1.0, gbm);
+	check_shape("nothing but missing values, symmetric", 60, 2, 1, 254, 1.0, cat);
+	check_shape("two bins", 100, 3, 1, 2, 0.1, xgb);
+	check_shape("255 bins and several chunks of rows", 3001, 2, 1, 254, 0.05, gbm);
+}
+
+/* Small blocks of shared memory, one or several processors, other orders of lanes: nothing changes. */
+static void
+check_machines(void)
+{
+	AgBoostParams params = gbm_params(2);
+
+	if (!is_simulated)
+		return;
+	for (int order = 0; order < 3; order++)
+	{
+		sim_machine_reset(2 * order + 1, order == 1 ? 9 << 10 : 48 << 10, order);
+		check_shape("another machine", 1500, 9, 2, 254, 0.1, params);
+		check_shape("another machine, depth-wise", 700, 9, 2, 254, 0.1, xgb_params(1));
+	}
+	sim_machine_reset(2, 227 << 10, 0);
+}
+
+/* ---- failures ---- */
+
+/* Whatever fails on the device, the model is the CPU's own, says why, and nothing of it stays on the device. */
+static void
+check_failures(void)
+{
+	AgBoostParams params = gbm_params(2);
+	AgBoostResult ours, theirs;
+	AgWriter our_bytes, their_bytes;
+	Bench here;
+	Table table;
+	AgTrainData data;
+	There there;
+
+	bench_init(&here, 1);
+	table_init(&table, 200, 3, 1, 9, 0.1, 2, 6);
+	table_bin(&table, &here.ctx, 254);
+	data = table_data(&table, AG_PROBLEM_BINARY, 2);
+	AG_REQUIRE(train(&here.ctx, &data, &params, &table, &ours) == AG_OK);
+	our_bytes = model_bytes(&here.ctx, ours.trees);
+	for (long at = -1; at < (is_simulated ? 120 : 0); at += at < 40 ? 1 : 13)
+	{
+		bool by_launch = at % 2 != 0;
+
+		there_init(&there, at < 0 ? 50000 : INT64_C(1) << 40); /* first: too small a share */
+		if (at >= 0)
+			sim_fail_after(by_launch ? -1 : at / 2, by_launch ? at / 2 : -1);
+		AG_CHECK(train(&there.bench.ctx, &data, &params, &table, &theirs) == AG_OK);
+		their_bytes = model_bytes(&there.bench.ctx, theirs.trees);
+		AG_CHECK(same_bytes(&our_bytes, &their_bytes));
+		AG_CHECK(theirs.on_gpu == (theirs.cpu_because[0] == '\0'));
+		AG_CHECK(!theirs.on_gpu || at > 20);
+		if (at < 0)
+			AG_CHECK(strstr(theirs.cpu_because, "share of GPU 0") != NULL ||
+					 strstr(theirs.cpu_because, "share are left") != NULL);
+		AG_CHECK_EQ(there.gpu.is_lost, by_launch && at >= 0 && !theirs.on_gpu);
+		ag_writer_free(&their_bytes);
+		ag_boost_result_free(&there.bench.ctx, &theirs);
+		ag_bins_leave_devices(table.bins);
+		there_end(&there);
+		if (is_simulated)
+			sim_machine_reset(2, 227 << 10, 0);
+	}
+	ag_writer_free(&our_bytes);
+	ag_boost_result_free(&here.ctx, &ours);
+	table_end(&table);
+	bench_end(&here);
+}
+
+/* What no device does is named. */
+static void
+check_refusals(void)
+{
+	AgBoostParams params = cat_params(1);
+	AgBoostResult result;
+	Table table;
+	AgTrainData data;
+	There there;
+
+	there_init(&there, INT64_C(1) << 40);
+	table_init(&table, 300, 1, 3, 40, 0.0, 2, 8);
+	table_bin(&table, &there.bench.ctx, 254);
+	data = table_data(&table, AG_PROBLEM_REGRESSION, 0);
+	AG_REQUIRE(train(&there.bench.ctx, &data, &params, &table, &result) == AG_OK);
+	AG_CHECK(!result.on_gpu);
+	AG_CHECK_STR(result.cpu_because, "combinations of categories are counted on the CPU only");
+	ag_boost_result_free(&there.bench.ctx, &result);
+	params = gbm_params(1);
+	params.loss = AG_LOSS_ABSOLUTE;
+	AG_REQUIRE(train(&there.bench.ctx, &data, &params, &table, &result) == AG_OK);
+	AG_CHECK_STR(result.cpu_because, "its loss is learnt on the CPU only");
+	ag_boost_result_free(&there.bench.ctx, &result);
+	table_end(&table);
+	there_end(&there);
+}
+
 int
 main(void)
 {
@@ -244,5 +376,9 @@ main(void)
 	check_gbm();
 	check_xgb();
 	check_cat();
+	check_shapes();
+	check_machines();
+	check_failures();
+	check_refusals();
 	return ag_unit_done("cuda boost");
 }
