@@ -114,7 +114,8 @@ int64_t
 agk_boost_memory(AgDevice *device, const AgDeviceMatrix *matrix, const AgDeviceBoostSpec *spec)
 {
 	AgDeviceBoost none = {};
-	int64_t n_bytes = 4 * spec->n_train; /* a bag */
+	/* a bag, and scores before steps */
+	int64_t n_bytes = 4 * spec->n_train + 8 * matrix->view.n_rows;
 
 	(void) device;
 	(void) each_array(&none, matrix, spec, [&](auto *array, int64_t n) {
@@ -273,6 +274,7 @@ agk_boost_free(AgDevice *device, AgDeviceBoost *b)
 		return AG_DEVICE_OK;
 	});
 	agk_give(device, &b->bag);
+	agk_give(device, &b->kept_scores);
 	free(b->host_nodes);
 	free(b->host_final);
 	free(b->host_route);

@@ -118,6 +118,8 @@ struct AgDeviceBoost
 	const AgDeviceMatrix *grown_on; /* the tree grown last */
 	AgDeviceBoostSpec spec;         /* its arrays aren't to be read any more */
 	AgkArray<double> target, weight, scores, shared, valid_scores, values;
+	AgkArray<double> kept_scores; /* [n_rows] before steps; taken when first needed */
+	bool has_stepped;
 	AgkArray<int32_t> class_of;
 	AgkArray<uint32_t> train_rows, valid_rows, bag;
 	AgkArray<AgkGradient> gradients, drawn;
@@ -159,6 +161,11 @@ agk_goes_left(const AgDeviceSplit *split, unsigned bin)
 }
 
 /* What each source file does to the booster. */
+AgDeviceStatus agk_begin_scores(AgDevice *device, AgDeviceBoost *boost);
+AgDeviceStatus agk_compute_gradients(AgDevice *device, AgDeviceBoost *boost, int output,
+									 AgDeviceRange *range);
+AgDeviceStatus agk_add_by_lists(AgDevice *device, AgDeviceBoost *boost, int output,
+								const double *values);
 AgDeviceStatus agk_quantise(AgDevice *device, AgDeviceBoost *boost, const AgDeviceTreeOrder *order);
 AgDeviceStatus agk_histograms_prepare(AgDevice *device);
 AgDeviceStatus agk_open_root(AgDevice *device, AgkGrowth *growth);

@@ -119,6 +119,15 @@ agk_download(AgDevice *device, void *to, const void *from, int64_t n_bytes)
 }
 
 AgDeviceStatus
+agk_copy(AgDevice *device, void *to, const void *from, int64_t n_bytes)
+{
+	cudaError_t error =
+		cudaMemcpyAsync(to, from, (size_t) n_bytes, cudaMemcpyDeviceToDevice, device->stream);
+
+	return error == cudaSuccess ? AG_DEVICE_OK : agk_failed(device, error, "copying data");
+}
+
+AgDeviceStatus
 agk_clear(AgDevice *device, void *at, int64_t n_bytes)
 {
 	cudaError_t error;
@@ -243,5 +252,6 @@ const AgDeviceOps agk_ops = {
 	AG_DEVICE_ABI,    "cuda",           device_open,       device_close,
 	device_memory,    device_why,       agk_matrix_create, agk_matrix_free,
 	agk_boost_memory, agk_boost_create, agk_boost_free,    agk_boost_gradients,
-	agk_boost_draw,   agk_boost_grow,   agk_boost_add,     agk_boost_valid,
+	agk_boost_draw,   agk_boost_grow,   agk_boost_step,    agk_boost_sums,
+	agk_boost_unstep, agk_boost_add,    agk_boost_valid,
 };

@@ -66,6 +66,7 @@ AgDeviceStatus agk_enter(AgDevice *device);
 /* Copies; the host's side may be changed when they return. Zero bytes are fine. */
 AgDeviceStatus agk_upload(AgDevice *device, void *to, const void *from, int64_t n_bytes);
 AgDeviceStatus agk_download(AgDevice *device, void *to, const void *from, int64_t n_bytes);
+AgDeviceStatus agk_copy(AgDevice *device, void *to, const void *from, int64_t n_bytes); /* on it */
 AgDeviceStatus agk_clear(AgDevice *device, void *at, int64_t n_bytes);
 /* Waits for everything that was launched. */
 AgDeviceStatus agk_wait(AgDevice *device);
@@ -124,6 +125,11 @@ AgDeviceStatus agk_boost_valid(AgDevice *device, AgDeviceBoost *boost, double *s
 /* gradients.cu */
 AgDeviceStatus agk_boost_gradients(AgDevice *device, AgDeviceBoost *boost, int output,
 								   AgDeviceRange *range);
+AgDeviceStatus agk_boost_step(AgDevice *device, AgDeviceBoost *boost, int output,
+							  const double *values, AgDeviceRange *range);
+AgDeviceStatus agk_boost_unstep(AgDevice *device, AgDeviceBoost *boost, int output);
+AgDeviceStatus agk_boost_sums(AgDevice *device, AgDeviceBoost *boost, double fixed_g,
+							  double fixed_h, int64_t *sums);
 /* draws.cu */
 AgDeviceStatus agk_boost_draw(AgDevice *device, AgDeviceBoost *boost, uint64_t key,
 							  AgDeviceRange *range, double *size_g);

@@ -121,13 +121,11 @@ agk_gradients(GradientTask task)
 	}
 }
 
-AgDeviceStatus
-agk_boost_gradients(AgDevice *device, AgDeviceBoost *boost, int output, AgDeviceRange *range)
+static GradientTask
+task_of(const AgDeviceBoost *boost, int output)
 {
 	const AgDeviceBoostSpec *spec = &boost->spec;
 	GradientTask task = {};
-	AgkState state;
-	unsigned grid = agk_grid(device, spec->n_train, AGK_THREADS);
 
 	task.target = boost->target.at;
 	task.weight = boost->weight.at;
@@ -145,16 +143,76 @@ agk_boost_gradients(AgDevice *device, AgDeviceBoost *boost, int output, AgDevice
 	task.loss = spec->loss;
 	task.output = output;
 	task.n_outputs = spec->n_outputs;
+	return task;
+}
+
+/* What all outputs share, by the scores as they are now. */
+AgDeviceStatus
+agk_begin_scores(AgDevice *device, AgDeviceBoost *boost)
+{
+	if (boost->spec.loss != AG_DEVICE_SOFTMAX)
+		return AG_DEVICE_OK;
+	AGK_LAUNCH(agk_begin_round, agk_grid(device, boost->spec.n_train, AGK_THREADS), AGK_THREADS, 0,
+			   device->stream, task_of(boost, 0), boost->shared.at);
+	return agk_launched(device, "beginning a round");
+}
+
+/* Gradients, and the largest; of the state nothing else is kept but what growth left there. */
+AgDeviceStatus
+agk_compute_gradients(AgDevice *device, AgDeviceBoost *boost, int output, AgDeviceRange *range)
+{
+	AgkState *state = boost->state.at;
+	unsigned highest[2];
+
+	AGK_TRY(agk_clear(device, &state->max_g, sizeof(highest)));
+	AGK_LAUNCH(agk_gradients, agk_grid(device, boost->spec.n_train, AGK_THREADS), AGK_THREADS, 0,
+			   device->stream, task_of(boost, output));
+	AGK_TRY(agk_launched(device, "computing gradients"));
+	AGK_TRY(agk_download(device, highest, &state->max_g, sizeof(highest)));
+	memcpy(&range->max_g, &highest[0], sizeof(range->max_g));
+	memcpy(&range->max_h, &highest[1], sizeof(range->max_h));
+	return AG_DEVICE_OK;
+}
+
+AgDeviceStatus
+agk_boost_gradients(AgDevice *device, AgDeviceBoost *boost, int output, AgDeviceRange *range)
+{
 	AGK_TRY(agk_enter(device));
 	AGK_TRY(agk_clear(device, boost->state.at, sizeof(AgkState)));
-	if (output == 0 && spec->loss == AG_DEVICE_SOFTMAX)
-		AGK_LAUNCH(agk_begin_round, grid, AGK_THREADS, 0, device->stream, task, boost->shared.at);
-	AGK_LAUNCH(agk_gradients, grid, AGK_THREADS, 0, device->stream, task);
-	AGK_TRY(agk_launched(device, "computing gradients"));
-	AGK_TRY(agk_download(device, &state, boost->state.at, sizeof(state)));
-	memcpy(&range->max_g, &state.max_g, sizeof(range->max_g));
-	memcpy(&range->max_h, &state.max_w, sizeof(range->max_h));
-	return AG_DEVICE_OK;
+	if (output == 0)
+		AGK_TRY(agk_begin_scores(device, boost));
+	return agk_compute_gradients(device, boost, output, range);
+}
+
+/* ---- several steps to a tree's values ---- */
+
+AgDeviceStatus
+agk_boost_step(AgDevice *device, AgDeviceBoost *boost, int output, const double *values,
+			   AgDeviceRange *range)
+{
+	int64_t n_rows = boost->matrix->view.n_rows;
+	const double *scores = boost->scores.at + output * n_rows;
+
+	AGK_TRY(agk_enter(device));
+	if (boost->kept_scores.at == nullptr)
+		AGK_TRY(agk_get(device, n_rows, &boost->kept_scores));
+	if (!boost->has_stepped)
+		AGK_TRY(agk_copy(device, boost->kept_scores.at, scores, boost->kept_scores.n_bytes));
+	boost->has_stepped = true;
+	AGK_TRY(agk_add_by_lists(device, boost, output, values));
+	AGK_TRY(agk_begin_scores(device, boost));
+	return agk_compute_gradients(device, boost, output, range);
+}
+
+AgDeviceStatus
+agk_boost_unstep(AgDevice *device, AgDeviceBoost *boost, int output)
+{
+	AGK_TRY(agk_enter(device));
+	if (boost->has_stepped)
+		AGK_TRY(agk_copy(device, boost->scores.at + output * boost->matrix->view.n_rows,
+						 boost->kept_scores.at, boost->kept_scores.n_bytes));
+	boost->has_stepped = false;
+	return agk_begin_scores(device, boost);
 }
 
 /* ---- rounding ---- */

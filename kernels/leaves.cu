@@ -189,31 +189,36 @@ route(AgDevice *device, AgDeviceBoost *boost, const uint32_t *rows, int64_t n_ro
 	return agk_launched(device, "adding a tree to scores");
 }
 
-/* Values by node, for the rows in lists; and by leaf, for those that go through the tree. */
+/* To the scores of the rows that the tree was grown on. */
+AgDeviceStatus
+agk_add_by_lists(AgDevice *device, AgDeviceBoost *boost, int output, const double *values)
+{
+	const AgkGrowth *growth = &boost->growth;
+	double *scores = boost->scores.at + output * boost->matrix->view.n_rows;
+	double *by_node = static_cast<double *>(calloc((size_t) growth->max_nodes, sizeof(double)));
+	AgDeviceStatus status;
+
+	if (by_node == nullptr)
+		return AG_DEVICE_MEMORY;
+	for (int32_t l = 0; l < boost->n_leaves; l++)
+		by_node[boost->host_final[l]] = values[l];
+	status =
+		agk_upload(device, boost->values.at, by_node, growth->max_nodes * (int64_t) sizeof(double));
+	free(by_node);
+	AGK_TRY(status);
+	AGK_LAUNCH(agk_add_pieces, agk_grid(device, boost->spec.n_train, AGK_LEAF_CHUNK), AGK_THREADS,
+			   0, device->stream, *growth, boost->values.at, scores);
+	return agk_launched(device, "adding a tree to scores");
+}
+
 AgDeviceStatus
 agk_boost_add(AgDevice *device, AgDeviceBoost *boost, int output, const double *values)
 {
-	const AgkGrowth *growth = &boost->growth;
-	double *scores = boost->scores.at + output * boost->matrix->view.n_rows, *by_node;
-	unsigned grid = agk_grid(device, boost->spec.n_train, AGK_LEAF_CHUNK);
-	AgDeviceStatus status;
+	double *scores = boost->scores.at + output * boost->matrix->view.n_rows;
 
 	AGK_TRY(agk_enter(device));
 	if (!boost->has_bag)
-	{
-		by_node = static_cast<double *>(calloc((size_t) growth->max_nodes, sizeof(double)));
-		if (by_node == nullptr)
-			return AG_DEVICE_MEMORY;
-		for (int32_t l = 0; l < boost->n_leaves; l++)
-			by_node[boost->host_final[l]] = values[l];
-		status = agk_upload(device, boost->values.at, by_node,
-							growth->max_nodes * (int64_t) sizeof(double));
-		free(by_node);
-		AGK_TRY(status);
-		AGK_LAUNCH(agk_add_pieces, grid, AGK_THREADS, 0, device->stream, *growth, boost->values.at,
-				   scores);
-		AGK_TRY(agk_launched(device, "adding a tree to scores"));
-	}
+		AGK_TRY(agk_add_by_lists(device, boost, output, values));
 	if (!boost->has_bag && boost->spec.n_valid == 0)
 		return AG_DEVICE_OK;
 	AGK_TRY(upload_route(device, boost));
@@ -223,4 +228,43 @@ agk_boost_add(AgDevice *device, AgDeviceBoost *boost, int output, const double *
 		AGK_TRY(route(device, boost, boost->train_rows.at, boost->spec.n_train, scores, 0));
 	return route(device, boost, boost->valid_rows.at, boost->spec.n_valid,
 				 boost->valid_scores.at + output, boost->spec.n_outputs);
+}
+
+__global__ void
+agk_clear_sums(AgkGrowth growth)
+{
+	int n = growth.state->n_final;
+
+	for (int l = blockIdx.x * blockDim.x + threadIdx.x; l < n; l += gridDim.x * blockDim.x)
+	{
+		growth.nodes[growth.final_nodes[l]].leaf_g = 0;
+		growth.nodes[growth.final_nodes[l]].leaf_h = 0;
+	}
+}
+
+AgDeviceStatus
+agk_boost_sums(AgDevice *device, AgDeviceBoost *boost, double fixed_g, double fixed_h,
+			   int64_t *sums)
+{
+	AgkGrowth *growth = &boost->growth;
+	int32_t most = 0;
+
+	AGK_TRY(agk_enter(device));
+	growth->fixed_g = fixed_g;
+	growth->fixed_h = fixed_h;
+	for (int32_t l = 0; l < boost->n_leaves; l++)
+		most = boost->host_final[l] > most ? boost->host_final[l] : most;
+	AGK_LAUNCH(agk_clear_sums, agk_grid(device, boost->n_leaves, AGK_THREADS), AGK_THREADS, 0,
+			   device->stream, *growth);
+	AGK_LAUNCH(agk_sum_pieces, agk_grid(device, boost->spec.n_train, AGK_LEAF_CHUNK), AGK_THREADS,
+			   0, device->stream, *growth, boost->gradients.at);
+	AGK_TRY(agk_launched(device, "summing leaves"));
+	AGK_TRY(agk_download(device, boost->host_nodes, growth->nodes,
+						 ((int64_t) most + 1) * (int64_t) sizeof(AgkNode)));
+	for (int32_t l = 0; l < boost->n_leaves; l++)
+	{
+		sums[2 * l] = boost->host_nodes[boost->host_final[l]].leaf_g;
+		sums[2 * l + 1] = boost->host_nodes[boost->host_final[l]].leaf_h;
+	}
+	return AG_DEVICE_OK;
 }

@@ -218,7 +218,7 @@ check_cat(void)
 			data.weight = kind == 3 ? table.weight : NULL;
 			params.bootstrap = kind;
 			params.max_ctr_complexity = 1;
-			params.leaf_steps = 1;
+			params.leaf_steps = kind == 0 || kind == 3 ? 4 : 1;
 			params.bagging_fraction = 0.6;
 			params.max_depth = kind == 4 ? 3 : 5;
 			params.random_strength = kind == 1 ? 0.0 : 1.0;

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 /* Raised whenever a struct or the meaning of an entry changes; both sides must have the same. */
-#define AG_DEVICE_ABI 2
+#define AG_DEVICE_ABI 3
 
 #ifdef __cplusplus
 extern "C" {
@@ -216,6 +216,17 @@ typedef struct AgDeviceOps
 								 AgDeviceRange *range, double *size_g);
 	AgDeviceStatus (*boost_grow)(AgDevice *device, AgDeviceBoost *boost,
 								 const AgDeviceTreeOrder *order, AgDeviceTree *tree);
+	/*
+	 * One more step to the values of the tree grown last, on its own rows: adds values[n_leaves] to their scores for now, and
+	 * computes the gradients again.
+	 */
+	AgDeviceStatus (*boost_step)(AgDevice *device, AgDeviceBoost *boost, int output,
+								 const double *values, AgDeviceRange *range);
+	/* sums[n_leaves][2] of gradients and hessians, in fixed point, by the gradients as they are now. */
+	AgDeviceStatus (*boost_sums)(AgDevice *device, AgDeviceBoost *boost, double fixed_g,
+								 double fixed_h, int64_t *sums);
+	/* Takes all steps back; the gradients' common part is computed anew. */
+	AgDeviceStatus (*boost_unstep)(AgDevice *device, AgDeviceBoost *boost, int output);
 	/* Adds values[n_leaves] of the tree grown last to the scores of all train and validation rows. */
 	AgDeviceStatus (*boost_add)(AgDevice *device, AgDeviceBoost *boost, int output,
 								const double *values);

@@ -526,7 +526,6 @@ boost_output_there(AgBooster *booster, int output)
 	AgQuantum quantum = {.g = 1.0, .h = 1.0};
 	AgGradientRange range;
 	AgSplitRules rules;
-	double per_g, per_h;
 
 	AG_TRY(ag_boost_gpu_begin(ctx, &booster->gpu, &tree, &booster->bootstrap, has_draws, &range,
 							  &quantum, &has_gain));
@@ -543,9 +542,8 @@ boost_output_there(AgBooster *booster, int output)
 		rules.noise = noise_of(booster, &quantum);
 		AG_TRY(ag_boost_gpu_grow(ctx, &booster->gpu, &tree, &rules, &booster->loss, &range,
 								 &quantum, has_draws, &booster->leaves));
-		ag_leaves_scales(&range, booster->data->n_train, &per_g, &per_h);
-		ag_leaves_set(&booster->leaves, grower, &booster->loss, per_g, per_h, &quantum,
-					  &booster->params);
+		AG_TRY(ag_boost_gpu_values(ctx, &booster->gpu, output, &booster->loss, &range, &quantum,
+								   &booster->params, &booster->leaves, booster->steps.values));
 	}
 	AG_TRY(ag_trees_builder_add(ctx, &booster->trees, grower, (uint32_t) output,
 								booster->leaves.values));

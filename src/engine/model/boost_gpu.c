@@ -43,8 +43,11 @@ unsupported(const AgGpu *gpu, const AgLoss *loss, const AgBoostParams *params)
 		return "its loss is learnt on the CPU only";
 	if (params->monotone != NULL)
 		return "monotone constraints are kept on the CPU only";
-	if (params->leaf_steps > 1 || params->leaf_method == AG_LEAF_GRADIENT)
-		return "leaf values by several steps, or by weights, are found on the CPU only";
+	if (params->leaf_method == AG_LEAF_GRADIENT)
+		return "leaf values by weights are found on the CPU only";
+	if (params->leaf_steps > 1 &&
+		(ops->boost_step == NULL || ops->boost_sums == NULL || ops->boost_unstep == NULL))
+		return "the module takes no several steps to leaf values";
 	if (loss->data->stats != NULL && loss->data->stats->combiner != NULL)
 		return "combinations of categories are counted on the CPU only";
 	return NULL;
@@ -108,6 +111,7 @@ ag_boost_gpu_create(const AgContext *ctx, const AgLoss *loss, const AgBoostParam
 	fill_spec(loss, params, &grower->growth, bootstrap, &spec);
 	AG_TRY(ag_get(ctx, n_leaves, sizeof(AgDeviceNode), &gpu->tree.nodes));
 	AG_TRY(ag_get(ctx, n_leaves, sizeof(AgDeviceLeaf), &gpu->tree.leaves));
+	AG_TRY(ag_get(ctx, n_leaves, 2 * sizeof(int64_t), &gpu->sums));
 	status = ag_bins_on_device(ctx, loss->data->bins, gpu->gpu, &matrix);
 	if (status == AG_DEVICE_OK)
 		status = gpu->gpu->ops->boost_create(gpu->gpu->device, matrix, &spec, &gpu->boost);
@@ -122,9 +126,11 @@ ag_boost_gpu_free(const AgContext *ctx, AgBoostGpu *gpu)
 		gpu->gpu->ops->boost_free(gpu->gpu->device, gpu->boost);
 	ag_mem_free(ctx->mem, gpu->tree.nodes);
 	ag_mem_free(ctx->mem, gpu->tree.leaves);
+	ag_mem_free(ctx->mem, gpu->sums);
 	gpu->boost = NULL;
 	gpu->tree.nodes = NULL;
 	gpu->tree.leaves = NULL;
+	gpu->sums = NULL;
 }
 
 AgStatus
@@ -264,6 +270,52 @@ ag_boost_gpu_grow(const AgContext *ctx, AgBoostGpu *gpu, const AgGpuTree *tree,
 		ctx, gpu, gpu->gpu->ops->boost_grow(gpu->gpu->device, gpu->boost, &order, &gpu->tree)));
 	take_tree(gpu, leaves);
 	return AG_OK;
+}
+
+/* As ag_leaves_step, once the first step's sums are in leaves. */
+AgStatus
+ag_boost_gpu_values(const AgContext *ctx, AgBoostGpu *gpu, int output, const AgLoss *loss,
+					const AgGradientRange *range, const AgQuantum *quantum,
+					const AgBoostParams *params, AgLeaves *leaves, double *total)
+{
+	const AgDeviceOps *ops = gpu->gpu->ops;
+	AgDevice *device = gpu->gpu->device;
+	const AgGrower *grower = gpu->grower;
+	int n_steps = params->leaf_steps > 1 && grower->n_leaves > 1 ? params->leaf_steps : 1;
+	AgBoostParams own = *params;
+	double per_g, per_h;
+
+	ag_leaves_scales(range, loss->data->n_train, &per_g, &per_h);
+	if (n_steps == 1)
+	{
+		ag_leaves_set(leaves, grower, loss, per_g, per_h, quantum, params);
+		return AG_OK;
+	}
+	own.learning_rate = 1.0;
+	memset(total, 0, (size_t) grower->n_leaves * sizeof *total);
+	for (int step = 0; step < n_steps; step++)
+	{
+		if (step > 0)
+		{
+			AgDeviceRange all;
+			AgGradientRange now;
+
+			AG_TRY(take_status(ctx, gpu,
+							   ops->boost_step(device, gpu->boost, output, leaves->values, &all)));
+			now = (AgGradientRange){all.max_g, all.max_h};
+			ag_leaves_scales(&now, loss->data->n_train, &per_g, &per_h);
+			AG_TRY(take_status(ctx, gpu,
+							   ops->boost_sums(device, gpu->boost, per_g, per_h, gpu->sums)));
+			for (int i = 0; i < 2 * grower->n_leaves; i++)
+				atomic_store(leaves->sums + i, gpu->sums[i]);
+		}
+		ag_leaves_set(leaves, grower, loss, per_g, per_h, quantum, &own);
+		for (int l = 0; l < grower->n_leaves; l++)
+			total[l] += leaves->values[l];
+	}
+	for (int l = 0; l < grower->n_leaves; l++)
+		leaves->values[l] = total[l] * params->learning_rate;
+	return take_status(ctx, gpu, ops->boost_unstep(device, gpu->boost, output));
 }
 
 AgStatus

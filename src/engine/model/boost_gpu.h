@@ -17,6 +17,7 @@ typedef struct AgBoostGpu
 	AgDeviceBoost *boost;
 	AgDeviceTree tree;
 	AgGrower *grower; /* of the tree in work */
+	int64_t *sums;    /* [max_leaves][2] */
 	bool has_failed;  /* the device, not the fit: train again on the CPU */
 	char why[300];    /* why it can't be trained on the device, or failed there */
 } AgBoostGpu;
@@ -51,6 +52,13 @@ AgStatus ag_boost_gpu_grow(const AgContext *ctx, AgBoostGpu *gpu, const AgGpuTre
 						   const AgSplitRules *rules, const AgLoss *loss,
 						   const AgGradientRange *range, const AgQuantum *quantum, bool has_draws,
 						   AgLeaves *leaves);
+/*
+ * The leaves' values from those sums, by as many steps as params asks for; total: [n_leaves] scratch. As
+ * ag_leaves_step.
+ */
+AgStatus ag_boost_gpu_values(const AgContext *ctx, AgBoostGpu *gpu, int output, const AgLoss *loss,
+							 const AgGradientRange *range, const AgQuantum *quantum,
+							 const AgBoostParams *params, AgLeaves *leaves, double *total);
 /* Adds the tree grown last to all scores. */
 AgStatus ag_boost_gpu_add(const AgContext *ctx, AgBoostGpu *gpu, int output, const double *values);
 /* The validation rows' scores[n_valid][n_outputs]. */
