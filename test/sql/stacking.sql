@@ -45,5 +45,14 @@ SELECT ag_predict('stack/LR_BAG_L2', t) FROM stack AS t LIMIT 1;
 SELECT ag_fit('stack', 'y', '{"name": "no", "num_stack_levels": 1}');
 SELECT ag_fit('stack', 'y', '{"name": "no", "num_bag_folds": 3, "num_stack_levels": 9}');
 
+-- a limit on the time that predicting takes: one that anything keeps, one that nothing keeps
+SELECT ag_fit('stack', 'y', '{"name": "slow", "verbosity": 0, "num_bag_folds": 3, "infer_limit": 10, "hyperparameters": {"GBM": {"num_boost_round": 30}, "LR": {}}}');
+SELECT count(*) AS members FROM ag_leaderboard('slow');
+\set VERBOSITY terse
+SELECT ag_fit('stack', 'y', '{"name": "none", "verbosity": 0, "infer_limit": 1e-12, "hyperparameters": {"LR": {}}}');
+SELECT ag_fit('stack', 'y', '{"name": "none", "infer_limit": 0}');
+SELECT ag_fit('stack', 'y', '{"name": "none", "dynamic_stacking": true}');
+SELECT ag_fit('stack', 'y', '{"name": "none", "num_bag_folds": 3, "ds_args": {"holdout_frac": 0.2}}');
+
 SELECT count(ag_drop(name)) > 0 AS dropped FROM ag_models;
 DROP TABLE stack;

@@ -133,6 +133,52 @@ trial_trusts(AgMem *mem)
 	}
 }
 
+/* Models that are too slow are neither picked nor mixed in; when all are, the error says how slow the quickest is. */
+static void
+limit_is_kept(AgMem *mem)
+{
+	AgLabel label = {.problem = AG_PROBLEM_REGRESSION};
+	AgFitOptions options = {.infer_limit = 0.010};
+	AgFitModel models[4];
+	AgFit fit;
+	AgError err;
+	double value;
+
+	memset(&fit, 0, sizeof fit);
+	memset(models, 0, sizeof models);
+	ag_error_init(&err);
+	ag_arena_init(&fit.arena, mem);
+	fit.ctx.mem = mem;
+	fit.ctx.error = &err;
+	fit.options = &options;
+	fit.label = &label;
+	fit.metric = AG_METRIC_RMSE;
+	fit.models = models;
+	fit.n_models = 4;
+	fit.validation.n_scored = 100;
+	for (int i = 0; i < 4; i++)
+	{
+		static const double seconds[] = {2.0, 0.5, 0.3, 0.4}; /* for 100 rows */
+
+		snprintf(models[i].name, sizeof models[i].name, "M%d", i);
+		models[i].level = 1;
+		models[i].n_children = 2;
+		models[i].predict_seconds = seconds[i];
+		models[i].value = 1.0 + i; /* the slowest is the best */
+	}
+	AG_CHECK_EQ(ag_fit_drop_slow(&fit), AG_OK);
+	AG_CHECK(models[0].is_slow && !models[1].is_slow && !models[2].is_slow && models[3].is_slow);
+	AG_CHECK_STR(ag_fit_best_model(&fit, &value), "M1");
+	options.refit_full = AG_REFIT_ALL; /* one model instead of a bag of two */
+	options.set_best_to_refit_full = true;
+	AG_CHECK_EQ(ag_fit_drop_slow(&fit), AG_OK);
+	AG_CHECK(models[0].is_slow && !models[3].is_slow);
+	options.infer_limit = 0.001;
+	AG_CHECK_EQ(ag_fit_drop_slow(&fit), AG_ERR_OPTION);
+	AG_CHECK(strstr(err.hint, "The quickest takes 0.0015 s.") != NULL);
+	ag_arena_free(&fit.arena);
+}
+
 int
 main(void)
 {
@@ -142,5 +188,6 @@ main(void)
 	noise_stays_noise(&mem);
 	trial_decides(&mem);
 	trial_trusts(&mem);
+	limit_is_kept(&mem);
 	return ag_unit_done("honest");
 }

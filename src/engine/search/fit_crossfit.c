@@ -29,6 +29,8 @@ typedef struct Crossfit
 	double *values;      /* [n_models][n_scored × width] where those lie */
 	double *target, *weight;
 	int32_t *class_of;
+	double *
+		never; /* [n_scored × width] NaNs, for models that may not be chosen; NULL: there are none */
 	double *weights; /* [n_models] */
 	double *mixed;   /* [n_scored × width] */
 } Crossfit;
@@ -93,7 +95,7 @@ others_gather(Crossfit *c, int part)
 	{
 		double *to = c->values + (size_t) m * (size_t) v->n_scored * width;
 
-		c->some[m] = to;
+		c->some[m] = fit->models[m].is_slow ? c->never : to;
 		for (int64_t i = 0; i < v->n_scored; i++)
 			if (c->part_of[i] != part)
 			{
@@ -161,6 +163,7 @@ crossfit_open(Crossfit *c)
 	AG_TRY(ag_get(c->ctx, n_models, n * n_bytes, &c->values));
 	AG_TRY(ag_get_zeroed(c->ctx, n_models, sizeof *c->weights, &c->weights));
 	AG_TRY(ag_get(c->ctx, n, n_bytes, &c->mixed));
+	AG_TRY(ag_fit_never(c->fit, c->ctx, &c->never));
 	if (v->weight != NULL)
 		AG_TRY(ag_get(c->ctx, n, sizeof *c->weight, &c->weight));
 	if (v->class_of != NULL)
@@ -188,6 +191,7 @@ done:
 	ag_mem_free(mem, c.part_of);
 	ag_mem_free(mem, c.some);
 	ag_mem_free(mem, c.values);
+	ag_mem_free(mem, c.never);
 	ag_mem_free(mem, c.weights);
 	ag_mem_free(mem, c.mixed);
 	ag_mem_free(mem, c.weight);

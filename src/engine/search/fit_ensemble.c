@@ -8,8 +8,27 @@
 #include "engine/model/ensemble.h"
 #include "engine/search/fit_state.h"
 
+/* What a model that may not be chosen predicts: NULL where all may. */
+AgStatus
+ag_fit_never(const AgFit *fit, const AgContext *ctx, double **never)
+{
+	int64_t n = fit->validation.n_scored * ag_fit_width(fit);
+	bool any = false;
+
+	*never = NULL;
+	for (int i = 0; i < fit->n_models; i++)
+		any = any || fit->models[i].is_slow;
+	if (!any)
+		return AG_OK;
+	AG_TRY(ag_get(ctx, (size_t) n, sizeof **never, never));
+	for (int64_t i = 0; i < n; i++)
+		(*never)[i] = (double) NAN;
+	return AG_OK;
+}
+
 static AgStatus
-ensemble_begin(AgFit *fit, AgFitEnsemble *ensemble, const double ***predictions)
+ensemble_begin(AgFit *fit, AgFitEnsemble *ensemble, const double *never,
+			   const double ***predictions)
 {
 	size_t n = (size_t) fit->n_models;
 
@@ -23,7 +42,7 @@ ensemble_begin(AgFit *fit, AgFitEnsemble *ensemble, const double ***predictions)
 	if (*predictions == NULL || ensemble->weights == NULL)
 		return ag_mem_error(fit->ctx.mem, n * sizeof(double), fit->ctx.error);
 	for (int i = 0; i < fit->n_models; i++)
-		(*predictions)[i] = fit->models[i].proba;
+		(*predictions)[i] = fit->models[i].is_slow ? never : fit->models[i].proba;
 	return AG_OK;
 }
 
@@ -49,27 +68,31 @@ ag_fit_ensemble(AgFit *fit)
 	int64_t began = ag_clock_ns();
 	AgContext ctx = fit->ctx;
 	AgTruth truth;
-	double chosen_on; /* flatters: see fit_crossfit.c */
+	double chosen_on, *never; /* chosen_on flatters: see fit_crossfit.c */
+	AgStatus status;
 
 	if (!fit->options->fit_weighted_ensemble || fit->n_models < 2 || v->n_scored == 0 ||
 		fit->models[fit->n_models - 1].level < fit->level)
 		return AG_OK;
-	AG_TRY(ensemble_begin(fit, ensemble, &predictions));
+	AG_TRY(ag_fit_never(fit, &fit->ctx, &never));
+	AG_GO(ensemble_begin(fit, ensemble, never, &predictions));
 	ag_log(&fit->ctx, AG_LOG_NORMAL, "Weighing the models: %s ...", ensemble->name);
 	/* The models may have used up their time to the last: weighing them is worth some of what is kept for storing. */
 	if (fit->host->deadline_ns != INT64_MAX)
 		ctx.deadline_ns =
 			fit->ctx.deadline_ns + (fit->host->deadline_ns - fit->ctx.deadline_ns) / 3;
 	truth = ag_fit_truth(fit, v->target, v->class_of, v->weight);
-	AG_TRY(ag_ensemble_select(&ctx, fit->metric, &truth, v->n_scored, fit->n_models, predictions,
-							  AG_ENSEMBLE_STEPS, ensemble->weights, &chosen_on));
-	AG_TRY(ag_fit_crossfit(fit, &ctx, &ensemble->value, &ensemble->single_value));
+	AG_GO(ag_ensemble_select(&ctx, fit->metric, &truth, v->n_scored, fit->n_models, predictions,
+							 AG_ENSEMBLE_STEPS, ensemble->weights, &chosen_on));
+	AG_GO(ag_fit_crossfit(fit, &ctx, &ensemble->value, &ensemble->single_value));
 	ensemble->is_cut = ag_out_of_time(&ctx);
 	ensemble->fit_order = ++fit->n_fitted;
 	ensemble->seconds = ag_fit_seconds(began);
 	fit->n_ensembles++;
 	ensemble_tell(fit, ensemble);
-	return AG_OK;
+done:
+	ag_mem_free(fit->ctx.mem, never);
+	return status;
 }
 
 const AgFitEnsemble *
@@ -101,10 +124,13 @@ ag_fit_best_model(const AgFit *fit, double *value)
 	const AgFitEnsemble *best_ensemble = NULL;
 	int best = 0;
 
-	for (int i = 1; i < fit->n_models; i++)
-		if (ag_metric_score(fit->metric, fit->models[i].value) >
-				ag_metric_score(fit->metric, fit->models[best].value) ||
-			(isnan(fit->models[best].value) && !isnan(fit->models[i].value)))
+	while (best + 1 < fit->n_models && fit->models[best].is_slow)
+		best++;
+	for (int i = best + 1; i < fit->n_models; i++)
+		if (!fit->models[i].is_slow &&
+			(ag_metric_score(fit->metric, fit->models[i].value) >
+				 ag_metric_score(fit->metric, fit->models[best].value) ||
+			 (isnan(fit->models[best].value) && !isnan(fit->models[i].value))))
 			best = i;
 	for (int e = 0; e < fit->n_ensembles; e++)
 	{

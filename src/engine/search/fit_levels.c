@@ -185,6 +185,7 @@ inputs_choose(AgFit *fit, AgFitLevel *level)
 	for (int i = 0; i < n_bases && level->n_inputs < most_in_all; i++)
 		if (n_of[fit->models[bases[i].model].config->family->id]++ < most)
 			level->inputs[level->n_inputs++] = bases[i].model;
+	level->n_inputs = ag_fit_quick_inputs(fit, level->inputs, level->n_inputs);
 	qsort(level->inputs, (size_t) level->n_inputs, sizeof(int), by_number);
 	ag_mem_free(fit->ctx.mem, bases);
 	return AG_OK;

@@ -275,7 +275,10 @@ level_fit(AgFit *fit, AgError *failure)
 			AG_TRY(model_run(fit, m, failure));
 	}
 	fit->at_model = n;
-	return fit->n_models > 0 ? ag_fit_ensemble(fit) : AG_OK;
+	if (fit->n_models == 0)
+		return AG_OK;
+	AG_TRY(ag_fit_drop_slow(fit));
+	return ag_fit_ensemble(fit);
 }
 
 /* AutoGluon's rule: a third more than an equal part of what is left for each level. */

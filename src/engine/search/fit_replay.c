@@ -83,6 +83,12 @@ refusal(const AgFit *fit, char *text, size_t size)
 				snprintf(text, size, "time cut %s short", fit->models[i].name);
 				return text;
 			}
+	for (int i = 0; i < fit->n_models; i++)
+		if (fit->models[i].is_slow)
+		{
+			snprintf(text, size, "infer_limit left %s out", fit->models[i].name);
+			return text;
+		}
 	for (int e = 0; e < fit->n_ensembles; e++)
 		if (fit->ensembles[e].is_cut)
 		{

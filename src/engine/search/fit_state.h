@@ -58,6 +58,7 @@ typedef struct AgFitModel
 	int64_t n_covered; /* scored rows that were predicted: fewer than all where time ran out */
 	double value;      /* of the eval metric on those, plain; NaN: unknown */
 	double fit_seconds, predict_seconds; /* predict: all its children, the scored rows */
+	bool is_slow; /* beyond the infer_limit: neither the best model nor part of an ensemble */
 	AgModelPlan plan;
 	AgGpu **gpus;   /* [plan.n_parallel] opened; an entry that is NULL couldn't be. In the arena */
 	AgTrained full; /* fitted again on all rows; without an image: wasn't */
@@ -285,12 +286,17 @@ AgStatus ag_fit_ensemble(AgFit *fit);
  * fit_crossfit.c: what an ensemble of all models so far is worth on rows that its weights were not chosen on, and what the best of
  * the models, picked in the same way.
  */
+AgStatus ag_fit_never(const AgFit *fit, const AgContext *ctx, double **never);
 AgStatus ag_fit_crossfit(AgFit *fit, const AgContext *ctx, double *value, double *single_value);
 /* The ensemble of that name; NULL: there is none. */
 const AgFitEnsemble *ag_fit_find_ensemble(const AgFit *fit, const char *name);
 /* fit_refit.c. When models have to be done so that there is time to fit them again, and fitting them again. */
 int64_t ag_fit_models_deadline(const AgFit *fit);
 AgStatus ag_fit_refit(AgFit *fit);
+/* fit_infer.c: marks the models that don't keep the infer_limit, alone or together; AG_ERR_OPTION when none does. */
+AgStatus ag_fit_drop_slow(AgFit *fit);
+/* How many of a level's inputs, the best first, leave time for what looks at them. */
+int ag_fit_quick_inputs(const AgFit *fit, const int *inputs, int n);
 /* fit_calibrate.c: threshold and temperature, where the options say so. */
 AgStatus ag_fit_calibrate(AgFit *fit);
 /* fit_members.c: in the order in which they are stored, in the fit's arena; those that the options keep. */

@@ -280,6 +280,14 @@ parse_calibrate_threshold(OptionParser *p, const AgOptionNode *node)
 }
 
 static AgStatus
+parse_infer_limit(OptionParser *p, const AgOptionNode *node)
+{
+	if (!ag_option_number(node, &p->out->infer_limit) || !(p->out->infer_limit > 0.0))
+		return ag_option_reject(node, "a number of seconds greater than 0", p->err);
+	return AG_OK;
+}
+
+static AgStatus
 column_parse(OptionParser *p, const AgOptionNode *node, char **column)
 {
 	if (node->type != AG_JSON_STRING || node->text[0] == '\0')
@@ -483,6 +491,7 @@ static const struct
 	{"num_stack_levels", parse_num_stack_levels},
 	{"auto_stack", parse_auto_stack},
 	{"calibrate", parse_calibrate},
+	{"infer_limit", parse_infer_limit},
 	{"calibrate_decision_threshold", parse_calibrate_threshold},
 	{"dynamic_stacking", parse_dynamic_stacking},
 	{"ds_args", parse_ds_args},
@@ -710,6 +719,7 @@ ag_options_parse(AgMem *mem, const AgOptionEntry *entries, int n_entries, AgFitO
 	p.out->num_bag_folds = -1;
 	p.out->num_bag_sets = 1;
 	p.out->num_stack_levels = -1;
+	p.out->infer_limit = (double) NAN;
 	p.out->trial_time_frac = 0.25;
 	p.out->trial_holdout_frac = 1.0 / 9.0;
 	p.out->max_base_models_per_type = -1;

@@ -162,6 +162,7 @@ typedef struct AgFitOptions
 	int num_stack_levels; /* levels above the first; -1: not given */
 	AgDynamic dynamic_stacking;
 	AgCalibrate calibrate, calibrate_threshold;
+	double infer_limit;                         /* seconds a row; NAN: none */
 	double trial_time_frac, trial_holdout_frac; /* of the time and of the rows, for the trial */
 	int max_base_models;          /* that a model of a higher level looks at; 0: no limit */
 	int max_base_models_per_type; /* of one family; 0: no limit, -1: the rule */

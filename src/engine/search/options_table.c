@@ -109,8 +109,8 @@ static const AgOptionSpec specs[] = {
 	{"calibrate_decision_threshold", "boolean or text", "true, false or auto", "\"auto\"", true,
 	 "Choose the probability above which a row is positive by the eval_metric; auto: from 50 "
 	 "validation rows on, 10,000 for accuracy, not for precision and recall"},
-	{"infer_limit", "number", "greater than 0", "null", false,
-	 "Seconds that predicting one row may take"},
+	{"infer_limit", "number", "greater than 0", "null", true,
+	 "Seconds that the models may take to predict one row, on one CPU: slower ones are not used"},
 
 	/* roles of the data */
 	{"sample_weight", "text", "a column, or balance_weight", "null", true,
