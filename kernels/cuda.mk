@@ -78,9 +78,23 @@ build/sim/%.test.o: test/cuda_sim/%.c
 	$(CC) $(TEST_CFLAGS) -Itest/unit -I. $(SANITIZE) -c -o $@ $<
 build/sim/%: build/sim/%.test.o build/sim/lib/machine.o $(SIM_OBJS) build/unit-obj/engine.a
 	$(CXX) $(filter-out -MMD -MP,$(SIM_FLAGS)) -pthread -o $@ $^ -ldl -lm
-check-cuda-sim: $(addprefix build/sim/,$(SIM))
+# The same kernels under the thread sanitizer, to which a CUDA thread is a thread.
+RACE_FLAGS = $(filter-out -fsanitize=% -fno-sanitize%,$(SIM_FLAGS)) -fsanitize=thread
+RACE_OBJS := $(patsubst kernels/%.cu,build/sim/races/%.o,$(sort $(wildcard kernels/*.cu)))
+$(RACE_OBJS): build/sim/races/%.o: kernels/%.cu
+	@mkdir -p $(@D)
+	$(CXX) $(RACE_FLAGS) -x c++ -c -o $@ $<
+build/sim/races/races: test/cuda_sim/races/races.cc $(RACE_OBJS)
+	$(CXX) $(RACE_FLAGS) -o $@ $< $(RACE_OBJS)
+check-cuda-races: build/sim/races/races
+	@if $< broken 2>&1 | grep -q 'unexpected memory mapping'; then \
+		echo 'races: skipped, for the thread sanitizer does not start on this system'; exit 0; fi; \
+	printf 'races: '; $< || exit 1; \
+	for broken in broken blocks; do ! $< $$broken 2>/dev/null || { echo "the race in $$broken wasn't seen"; exit 1; }; done
+
+check-cuda-sim: $(addprefix build/sim/,$(SIM)) check-cuda-races
 	@failed=; for t in $(SIM); do printf '%s: ' $$t; build/sim/$$t || failed="$$failed $$t"; done; \
 	if [ -n "$$failed" ]; then echo "simulator tests that failed:$$failed"; exit 1; fi
 -include $(wildcard build/sim/*.d build/sim/*/*.d)
-.SECONDARY: $(SIM_OBJS)
-.PHONY: check-cuda-sim
+.SECONDARY: $(SIM_OBJS) $(RACE_OBJS)
+.PHONY: check-cuda-sim check-cuda-races

@@ -7,6 +7,11 @@
  * which fails the launch with cudaErrorLaunchFailure. Under ASan every access outside an allocation is caught too, for device
  * memory is the heap.
  *
+ * Compiled with -fsanitize=thread, each CUDA thread is one to the sanitizer too, and barriers, collectives and launches are all
+ * that orders them: two threads of a block, or of different blocks of a launch, that touch the same cell without one of these
+ * between, one of them writing, are reported as a data race. (Blocks have one shared memory here: a kernel of several that writes
+ * to it before its first barrier is reported without need.)
+ *
  * Not simulated: several blocks at once (a kernel that waits for another block never ends on a GPU either unless it is
  * cooperative), streams that overlap, memory models weaker than the CPU's, textures, tensor cores.
  */
@@ -44,6 +49,24 @@ struct dim3
 	}
 };
 
+#if defined(__SANITIZE_THREAD__)
+#define AG_SIMT_RACES 1
+extern "C" {
+void *__tsan_get_current_fiber(void);
+void *__tsan_create_fiber(unsigned flags);
+void __tsan_destroy_fiber(void *fiber);
+void __tsan_switch_to_fiber(void *fiber, unsigned flags);
+void __tsan_acquire(void *address);
+void __tsan_release(void *address);
+void AnnotateIgnoreReadsBegin(const char *file, int line);
+void AnnotateIgnoreReadsEnd(const char *file, int line);
+void AnnotateIgnoreWritesBegin(const char *file, int line);
+void AnnotateIgnoreWritesEnd(const char *file, int line);
+}
+#else
+#define AG_SIMT_RACES 0
+#endif
+
 namespace simt {
 /* In which order the lanes of a warp and the warps of a block run. */
 enum Order
@@ -72,7 +95,7 @@ typedef void *Context;
  * Saves what a callee must keep on this stack, and goes on on another. swapcontext would do the same with two system calls, which
  * is ten times slower.
  */
-static __attribute__((naked, noinline)) void
+static __attribute__((naked, noinline, no_sanitize("thread"))) void
 switch_to(Context *, Context)
 {
 	asm volatile("pushq %rbp; pushq %rbx; pushq %r12; pushq %r13; pushq %r14; pushq %r15;"
@@ -102,12 +125,19 @@ struct Thread
 	uint64_t given;       /* what it brought */
 	const uint64_t *seen; /* what each lane of the mask brought */
 
+#if AG_SIMT_RACES
+	void *fiber = __tsan_create_fiber(0);
+#endif
+
 	Thread() : stack(static_cast<char *>(malloc(STACK_BYTES)))
 	{
 	}
 	~Thread()
 	{
 		free(stack);
+#if AG_SIMT_RACES
+		__tsan_destroy_fiber(fiber);
+#endif
 	}
 	Thread(const Thread &) = delete;
 };
@@ -130,28 +160,92 @@ inline const std::function<void()> *body;
 
 constexpr size_t MAX_DYNAMIC_SHARED = 227 << 10;
 
+/* What orders threads, for the sanitizer: all that passed `before` is seen by what passes `after`. */
+#if AG_SIMT_RACES
+inline void *scheduler_fiber;
+inline uint64_t
+	tokens[1 << 16]; /* one a block and kind of meeting, so that blocks don't order each other */
+inline unsigned n_blocks_run;
+inline uint64_t start_token, end_token; /* of a launch */
+
+inline uint64_t *
+token(unsigned which)
+{
+	return &tokens[(n_blocks_run * 1061 + which) & 0xffff];
+}
+
+inline void
+before(uint64_t *at)
+{
+	__tsan_release(at);
+}
+
+inline void
+after(uint64_t *at)
+{
+	__tsan_acquire(at);
+}
+
+inline void
+go_to_scheduler()
+{
+	__tsan_switch_to_fiber(scheduler_fiber, 1);
+	switch_to(&current->context, scheduler);
+}
+#else
+inline uint64_t start_token, end_token; /* of a launch */
+
+inline uint64_t *
+token(unsigned)
+{
+	return &start_token;
+}
+
+inline void
+before(uint64_t *)
+{
+}
+
+inline void
+after(uint64_t *)
+{
+}
+
+inline void
+go_to_scheduler()
+{
+	switch_to(&current->context, scheduler);
+}
+#endif
+
 inline void
 thread_main()
 {
+	after(&start_token);
 	(*body)();
+	before(&end_token);
 	current->state = DONE;
-	switch_to(&current->context, scheduler);
+	go_to_scheduler();
 }
 
 inline void
 wait_as(State state)
 {
 	current->state = state;
-	switch_to(&current->context, scheduler);
+	go_to_scheduler();
 }
 
 /* Brings a value to the warp's collective and gives the values of all lanes in the mask. */
 inline const uint64_t *
 collective(uint32_t mask, uint64_t value)
 {
+	uint64_t *meeting = token(1 + current->warp * 32 + (unsigned) __builtin_ctz(mask));
+
 	current->mask = mask;
 	current->given = value;
+	before(meeting);
 	wait_as(AT_COLLECTIVE);
+	after(meeting);
 	return current->seen;
 }
 
@@ -286,6 +380,9 @@ run_block(const std::vector<unsigned> &sequence)
 			if (threads[i]->state == READY)
 			{
 				current = threads[i].get();
+#if AG_SIMT_RACES
+				__tsan_switch_to_fiber(current->fiber, 1);
+#endif
 				switch_to(&scheduler, current->context);
 				progress = true;
 			}
@@ -303,6 +400,41 @@ run_block(const std::vector<unsigned> &sequence)
 			return false;
 		}
 	}
+}
+
+inline bool
+run_grid(dim3 grid, size_t shared_bytes, const std::vector<unsigned> &sequence)
+{
+	for (unsigned z = 0; z < grid.z; z++)
+		for (unsigned y = 0; y < grid.y; y++)
+			for (unsigned x = 0; x < grid.x; x++)
+			{
+				block_index = dim3(x, y, z);
+#if AG_SIMT_RACES
+				n_blocks_run++;
+#endif
+				dynamic_shared.assign(shared_bytes, 0xA5); /* CUDA doesn't clear it */
+				if (!run_block(sequence))
+					return false;
+			}
+	return true;
+}
+
+/* Before the program ends: what is torn down then is no race. Returns 0. */
+inline int
+forget_threads()
+{
+#if AG_SIMT_RACES
+	AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+	AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+#endif
+	after(&end_token);
+	threads.clear();
+#if AG_SIMT_RACES
+	AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+	AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+#endif
+	return 0;
 }
 
 /* Runs a grid to its end; false, with `fault` set, when it couldn't. */
@@ -324,16 +456,19 @@ launch(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &
 	body = &kernel;
 	std::vector<unsigned> sequence = run_order();
 
-	for (unsigned z = 0; z < grid.z; z++)
-		for (unsigned y = 0; y < grid.y; y++)
-			for (unsigned x = 0; x < grid.x; x++)
-			{
-				block_index = dim3(x, y, z);
-				dynamic_shared.assign(shared_bytes, 0xA5); /* CUDA doesn't clear it */
-				if (!run_block(sequence))
-					return false;
-			}
-	return true;
+	before(&start_token);
+#if AG_SIMT_RACES
+	AnnotateIgnoreReadsBegin(__FILE__, __LINE__); /* the scheduler is no part of the kernel */
+	AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+	scheduler_fiber = __tsan_get_current_fiber();
+#endif
+	bool is_done = run_grid(grid, shared_bytes, sequence);
+#if AG_SIMT_RACES
+	AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+	AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+#endif
+	after(&end_token);
+	return is_done;
 }
 
 template <class T>
@@ -367,7 +502,11 @@ inline constexpr int warpSize = 32;
 inline void
 __syncthreads()
 {
+	uint64_t *meeting = simt::token(0);
+
+	simt::before(meeting);
 	simt::wait_as(simt::AT_BLOCK_BARRIER);
+	simt::after(meeting);
 }
 
 inline void
@@ -459,25 +598,22 @@ __clz(int bits)
 	return bits ? __builtin_clz((unsigned) bits) : 32;
 }
 
-/* One OS thread runs everything, and fibers only change at barriers: plain code is atomic. */
+/* One OS thread runs everything, so these are atomic anyway; to the sanitizer they must look so. */
 template <class T>
 inline T
 atomicAdd(T *target, T value)
 {
-	T old = *target;
-
-	*target = old + value;
-	return old;
+	return __atomic_fetch_add(target, value, __ATOMIC_RELAXED);
 }
 
 template <class T>
 inline T
 atomicMax(T *target, T value)
 {
-	T old = *target;
+	T old = __atomic_load_n(target, __ATOMIC_RELAXED);
 
 	if (value > old)
-		*target = value;
+		__atomic_store_n(target, value, __ATOMIC_RELAXED);
 	return old;
 }
 
@@ -485,10 +621,10 @@ template <class T>
 inline T
 atomicMin(T *target, T value)
 {
-	T old = *target;
+	T old = __atomic_load_n(target, __ATOMIC_RELAXED);
 
 	if (value < old)
-		*target = value;
+		__atomic_store_n(target, value, __ATOMIC_RELAXED);
 	return old;
 }
 
@@ -496,11 +632,9 @@ template <class T>
 inline T
 atomicCAS(T *target, T expected, T value)
 {
-	T old = *target;
-
-	if (old == expected)
-		*target = value;
-	return old;
+	__atomic_compare_exchange_n(target, &expected, value, false, __ATOMIC_RELAXED,
+								__ATOMIC_RELAXED);
+	return expected;
 }
 
 #define AGK_LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                 \
