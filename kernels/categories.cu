@@ -269,6 +269,7 @@ search_feature(const AgkGrowth &growth, int index, int f, Levels *levels)
 	if (threadIdx.x % 32 != 0 || !(search.score > bar))
 		return;
 	search.split.gain = search.score - bar;
+	search.split.rank = agk_rank(growth.rules, search.split.gain, bar, search.child.key, f);
 	place_absent(&search, matrix.has_other[f] != 0);
 	found->split = search.split;
 }

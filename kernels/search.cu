@@ -259,6 +259,7 @@ search_number(const AgkGrowth &growth, const AgkChild &child, int index, int f, 
 	if (!(best.score > bar))
 		return;
 	found->split.gain = best.score - bar;
+	found->split.rank = agk_rank(growth.rules, found->split.gain, bar, child.key, f);
 	found->split.feature = f;
 	found->split.bin = best.bin;
 	found->split.missing_left =
@@ -423,8 +424,8 @@ is_better(const AgDeviceSplit *a, const AgDeviceSplit *b)
 {
 	if (a->feature < 0 || b->feature < 0)
 		return a->feature >= 0;
-	if (a->gain != b->gain)
-		return a->gain > b->gain;
+	if (a->rank != b->rank)
+		return a->rank > b->rank;
 	return a->feature < b->feature;
 }
 
@@ -456,7 +457,7 @@ best_feature(const AgkFound *found, int n_features)
 	return bests[0];
 }
 
-/* Marks the features whose undecided cuts could win. */
+/* Marks the features whose undecided cuts could win; with noise, any could. */
 static __device__ void
 flag_features(const AgkGrowth &growth, int index, const AgkFound *found, double gain)
 {
@@ -529,7 +530,8 @@ agk_pick_splits(AgkGrowth growth, int may_flag)
 		int best = growth.state->wants_search ? best_feature(found, n_features) : -1;
 
 		if (may_flag && growth.state->wants_search)
-			flag_features(growth, index, found, best >= 0 ? found[best].split.gain : 0.0);
+			flag_features(growth, index, found,
+						  best >= 0 && !(growth.rules.noise > 0.0) ? found[best].split.gain : 0.0);
 		if (growth.is_final && threadIdx.x == 0)
 			make_child(growth, index / 2, index % 2, best >= 0 ? &found[best].split : nullptr);
 	}

@@ -4,6 +4,7 @@
 #ifndef AGK_SEARCH_CUH
 #define AGK_SEARCH_CUH
 
+#include "engine/model/level_maths.h"
 #include "kernels/children.cuh"
 
 /* What a cut's two sides lower the loss by: ag_split_score. */
@@ -33,6 +34,15 @@ agk_bar(const AgDeviceRules &rules, int64_t sum_g, int64_t sum_h, int64_t n_rows
 	score = ag_leaf_merit(rules.l1, rules.max_step, rules.path_smooth, (double) sum_g,
 						  (double) sum_h, rules.l2, n_rows, output);
 	return score + fabs(score) * AG_SCORE_ROUNDING + rules.min_gain;
+}
+
+/* What a child's features are compared by, from the gain of the best cut of one: ag_split_search. */
+static __device__ inline double
+agk_rank(const AgDeviceRules &rules, double gain, double bar, uint64_t key, int f)
+{
+	if (!(rules.noise > 0.0))
+		return gain;
+	return ag_gain_with_noise(gain, bar, rules.roots_gain, rules.noise, key, (uint64_t) f);
 }
 
 /* The sum of the values of the warp's lanes before this one. */

@@ -124,6 +124,7 @@ typedef struct AgDeviceRules
 	int32_t max_cat_threshold, max_cat_to_onehot;
 	int64_t min_rows_per_group;
 	double noise;
+	bool roots_gain;
 } AgDeviceRules;
 
 /* How one tree is to be grown. */
@@ -148,7 +149,7 @@ typedef struct AgDeviceTreeOrder
 /* AgSplit, field by field. */
 typedef struct AgDeviceSplit
 {
-	double gain;
+	double gain, rank;
 	int32_t feature, bin;
 	bool is_category, has_cat_l2, missing_left, unseen_left;
 	int64_t left_g, left_h;

@@ -411,11 +411,11 @@ draw_bag(AgBooster *booster)
 }
 
 /*
- * Noise on the scores of symmetric trees, in quantised units: as large as a row's gradient, less as the model grows
+ * Noise on the scores of splits, in quantised units: as large as a row's gradient, less as the model grows
  * (Prokhorenkova et al. 2018).
  */
-static double
-noise_of(const AgBooster *booster, const AgQuantum *quantum)
+static void
+set_noise(const AgBooster *booster, const AgQuantum *quantum, AgSplitRules *rules)
 {
 	const AgBoostParams *params = &booster->params;
 	double n = (double) booster->data->n_train;
@@ -423,10 +423,11 @@ noise_of(const AgBooster *booster, const AgQuantum *quantum)
 	double size = booster->bootstrap.size_g;
 
 	if (!(params->random_strength > 0.0) || !(quantum->g > 0.0))
-		return 0.0;
+		return;
 	size = size / quantum->g * sqrt(quantum->h);
-	return params->random_strength * (left / (1.0 + left)) *
-		   (params->has_cosine_score ? size : size * size);
+	rules->roots_gain = params->has_cosine_score;
+	rules->noise = params->random_strength * (left / (1.0 + left)) *
+				   (params->has_cosine_score ? size : size * size);
 }
 
 /* All rows until it is time, then a draw for each tree. */
@@ -539,7 +540,7 @@ boost_output_there(AgBooster *booster, int output)
 	if (has_gain)
 	{
 		ag_split_rules_init(&rules, &booster->params, &quantum, booster->loss.unit);
-		rules.noise = noise_of(booster, &quantum);
+		set_noise(booster, &quantum, &rules);
 		AG_TRY(ag_boost_gpu_grow(ctx, &booster->gpu, &tree, &rules, &booster->loss, &range,
 								 &quantum, has_draws, &booster->leaves));
 		AG_TRY(ag_boost_gpu_values(ctx, &booster->gpu, output, &booster->loss, &range, &quantum,
@@ -570,7 +571,7 @@ boost_output(AgBooster *booster, int output)
 	draw_features(booster, output);
 	choose_permutation(booster, output);
 	ag_split_rules_init(&rules, &booster->params, &quantum, booster->loss.unit);
-	rules.noise = noise_of(booster, &quantum);
+	set_noise(booster, &quantum, &rules);
 	AG_TRY(ag_grow_tree(&booster->grower, &rules, &quantum, n_rows,
 						tree_key(booster, AG_KEY_GROWTH, output)));
 	AG_TRY(ag_leaves_step(ctx, &booster->leaves, &booster->grower, &booster->loss, output, &range,

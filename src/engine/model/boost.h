@@ -86,8 +86,8 @@ typedef struct AgBoostParams
 	double model_size_reg;  /* against combinations of many levels that no tree has yet */
 	bool splits_by_weight;  /* seek splits by gradients and weights, not by hessians */
 	int score_function;     /* as its family words it */
-	bool has_cosine_score;  /* of symmetric trees */
-	double random_strength; /* of the noise on their scores */
+	bool has_cosine_score;  /* of symmetric trees; of others noise is on its scale */
+	double random_strength; /* of the noise on scores */
 	int bootstrap;          /* an AgBootstrapKind, with splits_by_weight */
 	double bagging_temperature;
 	int objective;               /* as its family words it */

@@ -199,7 +199,8 @@ rules_for_device(const AgSplitRules *rules)
 						   .max_cat_threshold = rules->max_cat_threshold,
 						   .max_cat_to_onehot = rules->max_cat_to_onehot,
 						   .min_rows_per_group = rules->min_rows_per_group,
-						   .noise = rules->noise};
+						   .noise = rules->noise,
+						   .roots_gain = rules->roots_gain};
 }
 
 /* The tree as the grower would have left it. */
@@ -219,6 +220,7 @@ take_tree(AgBoostGpu *gpu, AgLeaves *leaves)
 		AgSplit *to = &grower->nodes[i].split;
 
 		*to = (AgSplit){.gain = from->gain,
+						.rank = from->rank,
 						.feature = from->feature,
 						.bin = from->bin,
 						.is_category = from->is_category,

@@ -46,7 +46,8 @@ const AgParamSpec ag_cat_specs[] = {
 	{"l2_leaf_reg", "reg_lambda", AG_PARAM_REAL, 0, REAL_MAX, 3, NULL,
 	 "L2 penalty on leaf values, times the mean weight of rows", AT(lambda_l2)},
 	{"random_strength", NULL, AG_PARAM_REAL, 0, REAL_MAX, 1, NULL,
-	 "noise on the scores of splits of SymmetricTree; it fades as trees are added",
+	 "noise on the scores of splits; it fades as trees are added. With Depthwise and Lossguide "
+	 "each feature's best cut gets it",
 	 AT(random_strength)},
 	{"bootstrap_type", NULL, AG_PARAM_CHOICE, 0, 4, 0, "auto Bayesian Bernoulli MVS No",
 	 "how rows are weighed for a tree's splits; auto is MVS, but Bayesian for several classes",
@@ -83,7 +84,9 @@ const AgParamSpec ag_cat_specs[] = {
 	 "iterations, else 1",
 	 AT(leaf_steps)},
 	{"score_function", NULL, AG_PARAM_CHOICE, 0, 1, 1, "L2 Cosine",
-	 "what the splits of SymmetricTree are chosen by", AT(score_function)},
+	 "what the splits of SymmetricTree are chosen by; with Depthwise and Lossguide the scale that "
+	 "random_strength is on",
+	 AT(score_function)},
 };
 
 const int ag_cat_n_specs = (int) (sizeof ag_cat_specs / sizeof ag_cat_specs[0]);

@@ -1,5 +1,5 @@
 /*
- * level_maths.h - the merit of a cut that all leaves of a level get: for C and CUDA alike.
+ * level_maths.h - the merit of a cut that all leaves of a level get, and the noise on merits: for C and CUDA alike.
  */
 #ifndef AG_LEVEL_MATHS_H
 #define AG_LEVEL_MATHS_H
@@ -33,6 +33,21 @@ ag_level_noise(uint64_t key, uint64_t counter)
 			sum += (double) (bits & 0xffff) * 0x1.0p-16 - (0.5 - 0x1.0p-17);
 	}
 	return sum * 1.2247448713915890; /* sqrt(12 / 8) */
+}
+
+/*
+ * What a node's features are compared by: the gain of the best cut of one, with noise; or the root of its merit, which is bar
+ * above the gain, with noise. A node's merit is Cosine's score squared, but for l2.
+ */
+AG_MATHS_FN double
+ag_gain_with_noise(double gain, double bar, bool is_root, double noise, uint64_t node_key,
+				   uint64_t feature)
+{
+	double merit = gain + bar;
+
+	if (is_root)
+		gain = merit > 0.0 ? sqrt(merit) : 0.0;
+	return gain + noise * ag_level_noise(ag_key(ag_key(node_key, AG_KEY_NOISE), feature), 0);
 }
 
 #endif

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "engine/base/rng.h"
+#include "engine/model/level_maths.h"
 #include "engine/model/split_maths.h"
 #include "engine/model/split_scan.h"
 
@@ -238,13 +239,34 @@ search_number(const AgBins *bins, const AgHistLayout *layout, const AgSplitRules
 	if (!(scan.score > bar))
 		return;
 	has_missing = cells != NULL ? cells[0] != 0 : sums->g[0] != 0 || sums->h[0] != 0;
-	split.gain = scan.score - bar;
+	split.gain = split.rank = scan.score - bar;
 	split.bin = scan.bin;
 	split.missing_left = has_missing ? scan.missing_left : 2 * scan.left_h >= node->sum_h;
 	split.left_g = scan.left_g;
 	split.left_h = scan.left_h;
 	if (ag_split_better(&split, best))
 		*best = split;
+}
+
+/* Replaces *best by the best cut of feature f where that is better. */
+static void
+search_feature(const AgBins *bins, const AgHistLayout *layout, const AgSplitRules *rules,
+			   const AgSplitNode *node, int f, double bar, AgSplitSums *sums, AgSplit *best)
+{
+	const AgBinFeature *feature = bins->features + f;
+
+	sums->is_counted = false;
+	sums->g[0] = sums->h[0] = 0;
+	if (feature->is_category || !is_common(rules, node))
+		ag_hist_load(layout, node->hist, f, feature->n_bins + 1, sums->g, sums->h);
+	if (!feature->is_category)
+	{
+		search_number(bins, layout, rules, node, f, bar, sums, best);
+		return;
+	}
+	ag_hist_load_rows(layout, node->hist, f, feature->n_bins + 1, sums->rows);
+	sums->is_counted = true;
+	ag_split_search_category(bins, rules, node, f, bar, sums, best);
 }
 
 void
@@ -257,23 +279,22 @@ ag_split_search(const AgBins *bins, const AgHistLayout *layout, const AgSplitRul
 
 	for (int i = 0; i < n_features; i++)
 	{
-		int f = features[i];
-		const AgBinFeature *feature = bins->features + f;
+		AgSplit found = ag_split_none();
 
 		if (rules->monotone != NULL)
-			own.direction = rules->monotone[f];
-		sums.is_counted = false;
-		sums.g[0] = sums.h[0] = 0;
-		if (feature->is_category || !is_common(rules, node))
-			ag_hist_load(layout, node->hist, f, feature->n_bins + 1, sums.g, sums.h);
-		if (feature->is_category)
+			own.direction = rules->monotone[features[i]];
+		if (!(rules->noise > 0.0))
 		{
-			ag_hist_load_rows(layout, node->hist, f, feature->n_bins + 1, sums.rows);
-			sums.is_counted = true;
-			ag_split_search_category(bins, rules, node, f, bar, &sums, best);
+			search_feature(bins, layout, rules, &own, features[i], bar, &sums, best);
+			continue;
 		}
-		else
-			search_number(bins, layout, rules, &own, f, bar, &sums, best);
+		search_feature(bins, layout, rules, &own, features[i], bar, &sums, &found);
+		if (found.feature < 0)
+			continue;
+		found.rank = ag_gain_with_noise(found.gain, bar, rules->roots_gain, rules->noise, node->key,
+										(uint64_t) found.feature);
+		if (ag_split_better(&found, best))
+			*best = found;
 	}
 }
 

@@ -2,7 +2,8 @@
  * split.h - the best way to cut a node in two, one feature at a time.
  *
  * Everything is computed in quantised units from integer sums, in one fixed order. Of equal gains the lowest
- * feature wins, then the lowest bin, then missing values on the right.
+ * feature wins, then the lowest bin, then missing values on the right. With noise, each feature's best cut by gain gets some,
+ * and so what is best among the features is left to chance; the gain that it is kept with has none.
  */
 #ifndef AG_SPLIT_H
 #define AG_SPLIT_H
@@ -34,7 +35,9 @@ typedef struct AgSplitRules
 	int64_t min_rows_per_group;
 	const int8_t *
 		monotone; /* [n_features] 1: predictions may not fall with it, -1: not rise; NULL: all free */
-	double noise;     /* standard deviation of what is added to scores of symmetric trees */
+	double noise; /* standard deviation of what is added to what cuts are compared by */
+	bool
+		roots_gain; /* noise is added to the root of a cut's merit, where a node's features are compared */
 	AgCpuLevel level; /* for the scan of eight cuts at a time */
 } AgSplitRules;
 
@@ -54,6 +57,7 @@ typedef struct AgSplitNode
 typedef struct AgSplit
 {
 	double gain;     /* above the unsplit node and min_gain; a split only when > 0 */
+	double rank;     /* what features are compared by: the gain, or with noise another number */
 	int32_t feature; /* -1: none */
 	int32_t bin;     /* numeric: value bins <= bin go left, bin <= n_bins */
 	bool is_category;
@@ -88,8 +92,8 @@ ag_split_better(const AgSplit *a, const AgSplit *b)
 {
 	if (a->feature < 0 || b->feature < 0)
 		return a->feature >= 0;
-	if (a->gain != b->gain)
-		return a->gain > b->gain;
+	if (a->rank != b->rank)
+		return a->rank > b->rank;
 	return a->feature < b->feature;
 }
 

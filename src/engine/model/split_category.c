@@ -193,7 +193,7 @@ ag_split_search_category(const AgBins *bins, const AgSplitRules *rules, const Ag
 		search_sorted(&search);
 	if (!(search.score > search.bar))
 		return;
-	search.split.gain = search.score - search.bar;
+	search.split.gain = search.split.rank = search.score - search.bar;
 	place_absent(&search);
 	if (ag_split_better(&search.split, best))
 		*best = search.split;
