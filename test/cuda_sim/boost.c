@@ -219,10 +219,11 @@ check_cat(void)
 			params.bootstrap = kind;
 			params.max_ctr_complexity = 1;
 			params.leaf_steps = kind == 0 || kind == 3 ? 4 : 1;
-			params.bagging_fraction = 0.6;
+			if (kind == AG_BOOTSTRAP_BERNOULLI || kind == AG_BOOTSTRAP_MVS)
+				params.bagging_fraction = 0.6;
 			params.max_depth = kind == 4 ? 3 : 5;
 			params.random_strength = kind == 1 ? 0.0 : 1.0;
-			params.bagging_temperature = kind == 0 ? 0.5 : 1.0;
+			params.bagging_temperature = kind == AG_BOOTSTRAP_BAYESIAN ? 0.5 : 1.0;
 			params.score_function = kind == 3 ? 0 : 1;
 			if (kind == 2)
 				params.grow_order = AG_GROW_DEPTHWISE;

@@ -15,6 +15,7 @@
 #define REAL_MAX 1e300
 #define AUTO_RATE (-1.0) /* how "auto" is stored */
 #define LOSSGUIDE_LEAVES 31
+#define ORDERED 1 /* of boosting_type */
 #define AG_CAT_LOSSES 10
 
 /* In the order of the words. */
@@ -36,6 +37,11 @@ const AgParamSpec ag_cat_specs[] = {
 	{"learning_rate", "eta", AG_PARAM_REAL, 1e-6, 10, 0.05, "auto",
 	 "factor on each tree's values; auto takes it from rows and iterations", AT(learning_rate)},
 	{"depth", "max_depth", AG_PARAM_INT, 1, 16, 6, NULL, "most splits on a path", AT(max_depth)},
+	{"boosting_type", NULL, AG_PARAM_CHOICE, 0, 1, 0, "Plain Ordered",
+	 "how gradients are made; Plain: by all trees so far. Ordered, by trees that haven't seen the "
+	 "row, "
+	 "isn't offered. Target statistics are ordered always",
+	 AT(boosting)},
 	{"grow_policy", NULL, AG_PARAM_CHOICE, 0, 2, 2, "Depthwise Lossguide SymmetricTree",
 	 "split a level by one split, level by level, or the leaf with the greatest gain first",
 	 AT(grow_order)},
@@ -158,10 +164,9 @@ complete(const AgTrainData *data, AgBoostParams *params)
 		params->num_leaves = LOSSGUIDE_LEAVES;
 }
 
-AgStatus
-ag_cat_check(const void *params, AgError *err)
+static AgStatus
+check_loss(const AgParamChoice *loss, AgError *err)
 {
-	const AgParamChoice *loss = &((const AgBoostParams *) params)->loss_function;
 	double number = loss->number;
 
 	switch (losses[loss->choice])
@@ -190,9 +195,47 @@ ag_cat_check(const void *params, AgError *err)
 	}
 }
 
-static AgStatus
-check_params(const AgContext *ctx, const AgBoostParams *params)
+AgStatus
+ag_cat_check(const void *params, AgError *err)
 {
+	const AgBoostParams *own = params;
+
+	if (own->boosting == ORDERED)
+	{
+		ag_error_set(err, AG_ERR_UNSUPPORTED,
+					 "\"boosting_type\" \"Ordered\" of family CAT is not supported");
+		ag_error_hint(err, "\"Plain\" is, with target statistics that are ordered all the same.");
+		return AG_ERR_UNSUPPORTED;
+	}
+	return check_loss(&own->loss_function, err);
+}
+
+/* A number that only some ways of drawing rows look at has another value than its default. */
+static AgStatus
+check_draws(const AgContext *ctx, const AgTrainData *data, const AgBoostParams *params)
+{
+	AgBoostParams normal;
+	AgBootstrap bootstrap;
+
+	ag_params_default(ag_cat_specs, ag_cat_n_specs, &normal);
+	ag_bootstrap_init(data, params, &bootstrap);
+	if (params->bagging_temperature != normal.bagging_temperature &&
+		bootstrap.kind != AG_BOOTSTRAP_BAYESIAN)
+		return ag_error_set(ctx->error, AG_ERR_OPTION,
+							"parameter \"bagging_temperature\" of family CAT needs "
+							"\"bootstrap_type\" \"Bayesian\"");
+	if (params->bagging_fraction != normal.bagging_fraction &&
+		bootstrap.kind != AG_BOOTSTRAP_BERNOULLI && bootstrap.kind != AG_BOOTSTRAP_MVS)
+		return ag_error_set(ctx->error, AG_ERR_OPTION,
+							"parameter \"subsample\" of family CAT needs \"bootstrap_type\" "
+							"\"Bernoulli\" or \"MVS\"");
+	return AG_OK;
+}
+
+static AgStatus
+check_params(const AgContext *ctx, const AgTrainData *data, const AgBoostParams *params)
+{
+	AG_TRY(check_draws(ctx, data, params));
 	if (params->num_leaves > 0 && params->grow_order != AG_GROW_LOSSGUIDE)
 		return ag_error_set(
 			ctx->error, AG_ERR_OPTION,
@@ -260,7 +303,7 @@ ag_cat_train(const AgContext *ctx, const AgTrainData *data, const uint32_t *cons
 	int n_replaced = 0;
 	AgStatus status;
 
-	AG_TRY(check_params(ctx, params));
+	AG_TRY(check_params(ctx, data, params));
 	complete(data, &own);
 	for (int f = 0; f < data->bins->n_features; f++)
 		n_replaced += ag_stats_replace(data->bins->features + f, params->one_hot_max_size);
