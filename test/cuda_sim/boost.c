@@ -3,6 +3,7 @@
  * real GPU.
  */
 #include "engine/data/bins_device.h"
+#include "engine/model/bootstrap.h"
 #include "kernels/ag_cuda.h"
 #include "unit/booster.h"
 
