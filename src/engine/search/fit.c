@@ -262,7 +262,7 @@ ag_fit_run(const AgContext *ctx, const AgFitJob *job, AgTable *table, const AgFi
 	deadline = fit.ctx.deadline_ns;
 	fit.ctx.deadline_ns = ag_fit_models_deadline(&fit);
 	AG_GO(ag_fit_models(&fit));
-	fit.ctx.deadline_ns = deadline;
+	fit.ctx.deadline_ns = deadline == INT64_MAX ? deadline : deadline - ag_fit_store_ns(&fit);
 	AG_GO(ag_fit_refit(&fit));
 	AG_GO(ag_fit_calibrate(&fit));
 	best = ag_fit_best(&fit, &value);

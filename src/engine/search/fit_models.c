@@ -30,6 +30,8 @@ is_last_reader(const AgFit *fit, int m)
 #define PLAN_CPUS 8 /* more don't make a booster quicker in proportion */
 /* The most of what is left that one model may take while others wait. */
 #define MOST_SHARE 0.7
+/* Of models on their way to the catalogue, on a machine that has more to do. */
+#define STORE_BYTES_PER_S 8e7
 #define LEVEL_SHARE (4.0 / 3.0)
 
 double
@@ -255,15 +257,41 @@ never_begun(AgFit *fit, int m)
 	}
 }
 
+/*
+ * Nanoseconds that the models so far take on their way to the catalogue, and one more of the largest of them: what a fit keeps for
+ * that from the start is meant for few.
+ */
+int64_t
+ag_fit_store_ns(const AgFit *fit)
+{
+	double bytes = 0.0, largest = 0.0;
+
+	if (fit->is_trial || fit->options->keep_only_best)
+		return 0;
+	for (int i = 0; i < fit->n_models; i++)
+	{
+		double of_model = (double) fit->models[i].full.n_image;
+
+		for (int c = 0; c < fit->models[i].n_children; c++)
+			of_model += (double) fit->models[i].children[c].n_image;
+		bytes += of_model;
+		largest = of_model > largest ? of_model : largest;
+	}
+	return (int64_t) ((bytes + largest) / STORE_BYTES_PER_S * 1e9);
+}
+
 /* The configurations, one after the other, and their ensemble. */
 static AgStatus
 level_fit(AgFit *fit, AgError *failure)
 {
+	int64_t deadline = fit->ctx.deadline_ns;
 	int n = fit->options->n_models;
 
 	for (int m = 0; m < n; m++)
 	{
 		AG_TRY(ag_check_cancel(&fit->ctx));
+		if (deadline != INT64_MAX)
+			fit->ctx.deadline_ns = deadline - ag_fit_store_ns(fit);
 		if (ag_out_of_time(&fit->ctx))
 		{
 			if (fit->n_models > 0)

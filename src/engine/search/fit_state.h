@@ -136,6 +136,7 @@ typedef struct AgFit
 	double least_share; /* seconds below which a model isn't worth beginning, as far as known */
 	double promised_seconds; /* from the start of the call to the deadline; INFINITY: none */
 
+	bool is_trial;                              /* nothing of it will be stored */
 	int n_levels;                               /* to fit: 1 without stacking */
 	int level;                                  /* at work, from 1 on */
 	AgFitLevel levels[AG_MAX_STACK_LEVELS + 1]; /* [level - 1]; of the first only room */
@@ -195,6 +196,8 @@ AgStatus ag_groups_deal(AgFit *fit, int set, uint8_t *fold_of);
 AgStatus ag_groups_hold_out(AgFit *fit, int64_t n_valid);
 /* fit_models.c */
 AgStatus ag_fit_models(AgFit *fit);
+/* Of the time that is left, what storing the models there are takes beyond what is kept for it. */
+int64_t ag_fit_store_ns(const AgFit *fit);
 /* Seconds that a booster of moderate size may take on the rows, roughly: for planning, before anything is measured. */
 double ag_fit_booster_seconds(const AgFit *fit);
 /* fit_model.c. Some rows' features, to time predictions on: the table may be gone by then. */

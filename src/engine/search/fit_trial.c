@@ -303,6 +303,7 @@ ag_fit_trial(AgFit *fit)
 
 	ag_error_init(&error);
 	trial.ctx.log = NULL;
+	trial.is_trial = true;
 	trial.ctx.error = &error;
 	if (fit->ctx.deadline_ns != INT64_MAX)
 	{
