@@ -54,5 +54,14 @@ SELECT ag_fit('stack', 'y', '{"name": "none", "infer_limit": 0}');
 SELECT ag_fit('stack', 'y', '{"name": "none", "dynamic_stacking": true}');
 SELECT ag_fit('stack', 'y', '{"name": "none", "num_bag_folds": 3, "ds_args": {"holdout_frac": 0.2}}');
 
+-- little time: what there is predicts, or the error says that there was too little
+SELECT ag_fit('stack', 'y', '{"name": "second", "verbosity": 0, "presets": "best", "num_stack_levels": 1, "time_limit": 1}');
+SELECT count(*) AS rows, count(ag_predict('second', t)) AS predicted FROM stack AS t;
+SELECT ag_fit('stack', 'c', '{"name": "ten", "verbosity": 0, "num_bag_folds": 3, "dynamic_stacking": true, "time_limit": 10, "hyperparameters": {"GBM": {"num_boost_round": 20}, "LR": {}}}');
+SELECT count(*) AS rows, count(ag_predict_class('ten', t)) AS predicted FROM stack AS t;
+DO $$ BEGIN
+    PERFORM ag_fit('stack', 'y', '{"name": "none", "verbosity": 0, "num_bag_folds": 3, "num_stack_levels": 1, "time_limit": 0.002}');
+EXCEPTION WHEN query_canceled THEN RAISE WARNING '%', substring(sqlerrm FROM 'time limit of [0-9.]+ s'); END $$;
+
 SELECT count(ag_drop(name)) > 0 AS dropped FROM ag_models;
 DROP TABLE stack;
