@@ -324,6 +324,7 @@ check_failures(void)
 		their_bytes = model_bytes(&there.bench.ctx, theirs.trees);
 		AG_CHECK(same_bytes(&our_bytes, &their_bytes));
 		AG_CHECK(theirs.on_gpu == (theirs.cpu_because[0] == '\0'));
+		AG_CHECK(theirs.gpu_failed == !theirs.on_gpu);
 		AG_CHECK(!theirs.on_gpu || at > 20);
 		if (at < 0)
 			AG_CHECK(strstr(theirs.cpu_because, "share of GPU 0") != NULL ||
@@ -357,7 +358,7 @@ check_refusals(void)
 	table_bin(&table, &there.bench.ctx, 254);
 	data = table_data(&table, AG_PROBLEM_REGRESSION, 0);
 	AG_REQUIRE(train(&there.bench.ctx, &data, &params, &table, &result) == AG_OK);
-	AG_CHECK(!result.on_gpu);
+	AG_CHECK(!result.on_gpu && !result.gpu_failed);
 	AG_CHECK_STR(result.cpu_because, "combinations of categories are counted on the CPU only");
 	ag_boost_result_free(&there.bench.ctx, &result);
 	params = gbm_params(1);

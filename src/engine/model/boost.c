@@ -799,6 +799,7 @@ done:
 	if (status != AG_OK)
 		ag_boost_result_free(ctx, result);
 	result->on_gpu = status == AG_OK && booster->gpu.boost != NULL;
+	result->gpu_failed = booster->gpu.has_failed;
 	memcpy(result->cpu_because, booster->gpu.why, sizeof result->cpu_because);
 	free_booster(booster);
 	ag_mem_free(ctx->mem, booster);
@@ -820,6 +821,7 @@ ag_boost_train(const AgContext *ctx, const AgTrainData *data, const AgBoostParam
 	memcpy(why, result->cpu_because, sizeof why);
 	own.gpu = NULL;
 	status = train_once(&own, data, params, result, &device_failed);
+	result->gpu_failed = true;
 	memcpy(result->cpu_because, why, sizeof why);
 	return status;
 }

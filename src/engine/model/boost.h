@@ -149,6 +149,7 @@ typedef struct AgBoostResult
 	bool stopped_by_patience;
 	AgHistory history;     /* of the stop metric; none without validation rows */
 	bool on_gpu;           /* ctx->gpu trained it */
+	bool gpu_failed;       /* that is no matter of parameters: the device, or its memory, failed */
 	char cpu_because[300]; /* why not, where there was a ctx->gpu */
 } AgBoostResult;
 

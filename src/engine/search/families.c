@@ -268,6 +268,7 @@ boost_store(AgWork *work, const AgBoostParams *params, AgBoostResult *result)
 	result->valid_proba = NULL;
 	trained->keeps_rounds = work->data->keeps_rounds;
 	trained->on_gpu = result->on_gpu;
+	trained->gpu_failed = result->gpu_failed;
 	memcpy(trained->cpu_because, result->cpu_because, sizeof trained->cpu_because);
 	return work_store(work, AG_IMAGE_TREES, result->trees);
 }

@@ -72,6 +72,7 @@ typedef struct AgTrained
 	bool on_gpu;            /* the context's gpu trained it */
 	const AgGpuGrant *gpu;  /* which that was; NULL: the CPU */
 	char cpu_because[300];  /* why not, where the context had a gpu */
+	bool gpu_failed;        /* that is no matter of parameters */
 	double fit_seconds;
 	AgHistory history; /* no points: none was made */
 	bool keeps_rounds; /* the image has all rounds that were run; ag_family_settle chooses */

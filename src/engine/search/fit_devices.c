@@ -320,15 +320,19 @@ ag_fit_keep_gpu(const AgFit *fit, const AgFitModel *model, int job, AgTrained *t
 void
 ag_fit_tell_fallback(AgFit *fit, const AgFitModel *model)
 {
+	const AgTrained *child = NULL;
 	char what[120];
 
-	snprintf(what, sizeof what, "model %s was trained on the CPU", model->name);
-	for (int c = 0; c < model->n_children; c++)
+	for (int c = 0; c < model->n_children && (child == NULL || !child->gpu_failed); c++)
 		if (model->children[c].gpu == NULL && model->children[c].cpu_because[0] != '\0')
-		{
-			trouble_tell(fit, what, model->children[c].cpu_because);
-			return;
-		}
+			child = &model->children[c];
+	if (child == NULL)
+		return;
+	snprintf(what, sizeof what, "model %s was trained on the CPU", model->name);
+	if (child->gpu_failed)
+		trouble_tell(fit, what, child->cpu_because);
+	else /* no fault: its parameters ask for it */
+		ag_log(&fit->ctx, AG_LOG_NORMAL, "%s: %s", what, child->cpu_because);
 }
 
 void
