@@ -2,7 +2,7 @@
 SET client_min_messages = warning;
 CREATE TABLE rooms AS SELECT i % 40 AS x, (i * 7) % 31 AS z, 'k' || i % 3 AS k, (i % 40) * 2.0 + (i * 7) % 31 AS y FROM generate_series(1, 300) i;
 SELECT ag_fit('rooms', 'y', '{"name": "best", "verbosity": 0, "presets": "best", "time_limit": 4, "included_model_types": ["GBM", "LR"]}');
-SELECT model, stack_level FROM ag_leaderboard('best') WHERE model LIKE 'LR%' OR model LIKE 'Weighted%' ORDER BY fit_order;
+SELECT model, stack_level FROM ag_leaderboard('best') WHERE model = 'LR_BAG_L1' OR model LIKE 'Weighted%' ORDER BY fit_order;
 SELECT time_limit, count(fold) >= 16 AS bags FROM ag_predictor p JOIN ag_member m ON m.predictor = p.id WHERE p.name = 'best' GROUP BY time_limit;
 SELECT ag_fit('rooms', 'y', '{"name": "good", "verbosity": 0, "presets": "good_quality", "time_limit": 4, "hyperparameters": {"GBM": {"num_boost_round": 50}, "LR": {}}}');
 SELECT model, can_infer FROM ag_leaderboard('good') ORDER BY fit_order;
