@@ -666,10 +666,10 @@ COMMENT ON FUNCTION @extschema@.ag_options() IS
 
 CREATE FUNCTION @extschema@.ag_families()
     RETURNS TABLE (family text, parameter text, aliases text, type text, range text, "default" text,
-        gpu boolean, help text, left_out_of text)
+        gpu boolean, help text, left_out_of text, search_space text)
     LANGUAGE c STABLE PARALLEL SAFE ROWS 50 AS 'MODULE_PATHNAME', 'ag_sql_families';
 COMMENT ON FUNCTION @extschema@.ag_families() IS
-    'the model families of the option hyperparameters and what each can be told; gpu: whether the family trains on a GPU; left_out_of: what the family is not fitted for, and why';
+    'the model families of the option hyperparameters and what each can be told; gpu: whether the family trains on a GPU; left_out_of: what the family is not fitted for, and why; search_space: what hyperparameter_tune_kwargs tries where no space is given';
 
 -- --- the machine. Both start a program and wait for it, and tell more to members of pg_monitor.
 

@@ -9,6 +9,7 @@
 #include "utils/builtins.h"
 
 #include "engine/engine.h"
+#include "engine/search/options.h"
 #include "pg/errors.h"
 #include "pg/result.h"
 #include "pg/srf.h"
@@ -94,8 +95,9 @@ family_rows(AgSrf *srf, const AgFamily *family)
 	for (int i = 0; i < *family->n_specs; i++)
 	{
 		const AgParamSpec *spec = &family->specs[i];
-		Datum values[9];
-		bool nulls[9] = {false};
+		Datum values[10];
+		bool nulls[10] = {false};
+		char space[128];
 
 		ag_srf_text(values, nulls, 0, family->key);
 		ag_srf_text(values, nulls, 1, spec->name);
@@ -106,6 +108,8 @@ family_rows(AgSrf *srf, const AgFamily *family)
 		values[6] = BoolGetDatum(family->on_gpu);
 		ag_srf_text(values, nulls, 7, ag_message_from_utf8(spec->help));
 		ag_srf_text(values, nulls, 8, left_out_of(family));
+		ag_srf_text(values, nulls, 9,
+					ag_search_default_text(family->id, spec, space, sizeof space));
 		ag_srf_row(srf, values, nulls);
 	}
 }

@@ -75,7 +75,7 @@ put_history(AgSrf *srf, const char *name, int fold, Jsonb *history)
 static const char *
 bag_name(const AgMemberRow *member)
 {
-	const char *slash = strchr(member->name, '/');
+	const char *slash = strrchr(member->name, '/');
 
 	return slash != NULL ? pnstrdup(member->name, slash - member->name) : member->name;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/search/fit_state.h"
+#include "engine/search/search.h"
 
 /* Of a row: hashes and order of the rows, a column in order, labels, the split. */
 #define ROW_SCRATCH 48
@@ -130,14 +131,19 @@ ag_fit_memory(const AgTable *table, const AgFitOptions *options, int n_threads)
 	data.n_valid = n_folds > 0 ? n / n_folds : n_scored;
 	for (int i = 0; i < options->n_models; i++)
 	{
-		AgFamilyId family = options->models[i].family->id;
-		int64_t one = ag_family_memory(&options->models[i], &data, n_threads);
+		AgModelConfig config = options->models[i];
+		AgFamilyId family = config.family->id;
+		int64_t one;
+
+		if (config.search != NULL) /* what it will try isn't known yet */
+			config.params = config.search->largest;
+		one = ag_family_memory(&config, &data, n_threads);
 
 		one *= n_parallel;
 		of_family[family] = one > of_family[family] ? one : of_family[family];
 		/* one child may get as large as models get; all of them never do */
 		kept += ((n_children + 3) / 4 + (options->refit_full != AG_REFIT_NONE)) *
-					ag_family_kept(&options->models[i], &data) +
+					ag_family_kept(&config, &data) +
 				2 * n_scored * ag_train_outputs(&data) * 8; /* and once more to weigh them */
 	}
 	ag_mem_free(table->mem, bins.features);

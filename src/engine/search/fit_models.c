@@ -18,7 +18,7 @@ is_last_reader(const AgFit *fit, int m)
 	if (fit->n_levels > 1 || fit->validation.is_held_out)
 		return false;
 	for (int i = first; i < fit->options->n_models; i++)
-		if (!ag_family_shares_rows(&models[m], &models[i]))
+		if (!ag_family_shares_rows(&models[m], &models[i]) || models[i].search != NULL)
 			return false;
 	return true;
 }
@@ -203,7 +203,9 @@ model_run(AgFit *fit, int m, AgError *failure)
 	fit->model_began_ns = ag_clock_ns();
 	fit->model_deadline_ns = ctx.deadline_ns;
 	ag_progress(&fit->ctx, phase, 0.0);
-	status = ag_fit_model(fit, &ctx, is_last_reader(fit, m), model);
+	status = ag_fit_search_begin(fit, &ctx, m);
+	if (status == AG_OK)
+		status = ag_fit_model(fit, &ctx, is_last_reader(fit, m), model);
 	fit->phase = NULL;
 	if (status == AG_OK)
 	{
@@ -238,7 +240,8 @@ ag_fit_is_for_level(AgFit *fit, const AgModelConfig *config)
 	ag_fit_model_begin(fit, config, &model);
 	if (fit->options->replay != NULL && ag_replay_find(fit->options, model.name) == NULL)
 		return false;
-	return fit->level == 1 || config->family->id != AG_FAMILY_KNN;
+	return fit->level == 1 ||
+		   (config->family->id != AG_FAMILY_KNN && ag_fit_search_goes_up(fit, config));
 }
 
 /* Those from the m-th on. */

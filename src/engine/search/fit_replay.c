@@ -128,5 +128,11 @@ ag_fit_replay_write(const AgFit *fit, AgWriter *out)
 			ag_json_raw(out, ", ");
 		model_write(out, fit, &fit->models[i]);
 	}
-	ag_json_raw(out, "]}");
+	ag_json_raw(out, "]");
+	if (fit->options->search.is_asked)
+	{
+		ag_json_key(out, &first, "trials");
+		ag_fit_search_write(fit, out);
+	}
+	ag_json_raw(out, "}");
 }

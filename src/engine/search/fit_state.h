@@ -200,6 +200,11 @@ AgStatus ag_fit_models(AgFit *fit);
 int64_t ag_fit_store_ns(const AgFit *fit);
 /* Seconds that a booster of moderate size may take on the rows, roughly: for planning, before anything is measured. */
 double ag_fit_booster_seconds(const AgFit *fit);
+/* fit_search.c. Decides on the m-th configuration's parameters where it is a trial; may the models above have it, too? */
+AgStatus ag_fit_search_begin(AgFit *fit, const AgContext *ctx, int m);
+bool ag_fit_search_goes_up(const AgFit *fit, const AgModelConfig *config);
+/* The points of all trials, as a JSON array. */
+void ag_fit_search_write(const AgFit *fit, AgWriter *out);
 /* fit_model.c. Some rows' features, to time predictions on: the table may be gone by then. */
 AgStatus ag_fit_take_sample(AgFit *fit);
 /* What is known of a model before it is fitted: its name. */

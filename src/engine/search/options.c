@@ -157,6 +157,18 @@ parse_excluded(OptionParser *p, const AgOptionNode *node)
 }
 
 static AgStatus
+parse_hyperparameter_tune_kwargs(OptionParser *p, const AgOptionNode *node)
+{
+	return ag_search_asked_parse(node, p->out, p->err);
+}
+
+static AgStatus
+parse_num_trials(OptionParser *p, const AgOptionNode *node)
+{
+	return ag_search_num_trials_parse(node, p->out, p->err);
+}
+
+static AgStatus
 parse_num_gpus(OptionParser *p, const AgOptionNode *node)
 {
 	return ag_option_num_gpus(node, &p->out->total.num_gpus, p->err);
@@ -483,6 +495,8 @@ static const struct
 	{"ag_args_ensemble", parse_ag_args_ensemble},
 	{"included_model_types", parse_included},
 	{"excluded_model_types", parse_excluded},
+	{"hyperparameter_tune_kwargs", parse_hyperparameter_tune_kwargs},
+	{"num_trials", parse_num_trials},
 	{"num_gpus", parse_num_gpus},
 	{"num_cpus", parse_num_cpus},
 	{"memory_limit", parse_memory_limit},

@@ -119,6 +119,8 @@ typedef struct AgModelConfig
 	AgPrepAsked prep;
 	const AgMonotone *monotone; /* its own, or the fit's; NULL: none */
 	char *params_json;          /* what was given, as JSON, for the catalogue; arena */
+	struct AgSearch *search;    /* that it is a trial of; NULL: of none */
+	int trial;                  /* from 1 on */
 } AgModelConfig;
 
 /* A configuration that isn't fitted, and why: "can't predict quantiles: ...". */
@@ -137,11 +139,28 @@ typedef struct AgReplayModel
 	bool is_full;     /* fitted again on all rows */
 } AgReplayModel;
 
+/* Where in its search's space a trial was. */
+typedef struct AgReplayTrial
+{
+	const char *name; /* "GBM/T1" */
+	int n;
+	double *point;
+} AgReplayTrial;
+
 typedef struct AgReplay
 {
 	int n_models;
 	AgReplayModel *models; /* no others are fitted */
+	int n_trials;
+	AgReplayTrial *trials;
 } AgReplay;
+
+/* A search over hyperparameters, as asked for. */
+typedef struct AgSearchAsked
+{
+	bool is_asked, is_random;
+	int n_trials; /* of each search; 0: not said */
+} AgSearchAsked;
 
 typedef struct AgFitOptions
 {
@@ -190,6 +209,7 @@ typedef struct AgFitOptions
 	int n_ignored;
 	char **ignored_columns;
 	AgFeatureParams features; /* how columns become features */
+	AgSearchAsked search;
 	int n_models;
 	AgModelConfig *models; /* in the order in which they are fitted; never empty */
 	int n_left_out;        /* configurations that can't do what is asked for */
@@ -204,6 +224,13 @@ typedef struct AgFitOptions
 AgStatus ag_options_parse(AgMem *mem, const AgOptionEntry *entries, int n_entries,
 						  AgFitOptions **options, AgError *err);
 void ag_options_free(AgFitOptions *options);
+
+/*
+ * What a search tries for a parameter where nobody gives a space: "0.005 to 0.2, logarithmic", in text; NULL: it leaves that
+ * parameter alone.
+ */
+const char *ag_search_default_text(AgFamilyId family, const AgParamSpec *spec, char *text,
+								   size_t size);
 
 /* The model of that name in options->replay; NULL: it was not fitted. */
 const AgReplayModel *ag_replay_find(const AgFitOptions *options, const char *name);

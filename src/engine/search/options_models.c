@@ -105,8 +105,8 @@ param_parse(const AgOptionNode *node, AgModelConfig *model, AgError *err)
  * common: hence two passes.
  */
 static AgStatus
-entry_parse(const AgOptionNode *node, const AgFitArgs *common, AgArena *arena, AgModelConfig *model,
-			AgError *err)
+entry_parse(const AgOptionNode *node, const AgFitArgs *common, AgFitOptions *options,
+			AgModelConfig *model, AgError *err)
 {
 	AgFitArgs args = *common;
 	const AgOptionNode *own = ag_option_child(node, "ag_args_fit");
@@ -132,19 +132,27 @@ entry_parse(const AgOptionNode *node, const AgFitArgs *common, AgArena *arena, A
 		{
 			AgMonotone *monotone = NULL;
 
-			AG_TRY(ag_monotone_parse(child, arena, &monotone, err));
+			AG_TRY(ag_monotone_parse(child, &options->arena, &monotone, err));
 			model->monotone = monotone;
+			known = true;
+		}
+		else if (ag_search_is_space(child))
+		{
+			AG_TRY(ag_search_space_parse(child, options, model, err));
 			known = true;
 		}
 		if (!known)
 			AG_TRY(param_parse(child, model, err));
 	}
+	AG_TRY(ag_search_space_default(node, options, model, err));
 	model->asked = args.asked;
 	model->bag = args.bag;
 	model->max_time_limit = args.max_time_limit;
 	model->use_fp16 = args.use_fp16;
 	model->prep = args.prep;
 	model->early_stop = args.early_stop;
+	if (model->search != NULL) /* trials are checked each by itself */
+		return AG_OK;
 	return model->family->check != NULL ? model->family->check(model->params, err) : AG_OK;
 }
 
@@ -193,7 +201,7 @@ model_add(AgFitOptions *options, const AgFamily *family, const AgOptionNode *nod
 	model->params_json = ag_option_json(&options->arena, node);
 	if (model->params_json == NULL)
 		return ag_mem_error(options->arena.mem, 0, err);
-	return entry_parse(node, common, &options->arena, model, err);
+	return entry_parse(node, common, options, model, err);
 }
 
 static AgStatus family_wanted(const AgOptionNode *included, const AgOptionNode *excluded,
@@ -231,6 +239,8 @@ list_model(const AgListModel *entry, AgFitOptions *options, const AgFitArgs *com
 	AgStatus status;
 
 	AG_TRY(model_add(options, ag_family(entry->family), NULL, common, err));
+	if (*entry->params == '\0') /* those with parameters stand for themselves */
+		AG_TRY(ag_search_space_default(NULL, options, model, err));
 	ag_writer_init(&json, options->arena.mem);
 	ag_json_raw(&json, "{");
 	for (const char *word = entry->params; *word != '\0'; word += *word == ' ')
@@ -516,5 +526,6 @@ ag_models_parse(const AgOptionNode *hyperparameters, const char *list_name,
 		return AG_ERR_OPTION;
 	}
 	AG_TRY(ag_models_leave_out(options, err));
+	AG_TRY(ag_search_expand(options, err));
 	return ag_resources_merge(options, err);
 }

@@ -56,6 +56,19 @@ AgStatus ag_models_parse(const AgOptionNode *hyperparameters, const char *list,
 						 const AgOptionNode *included, const AgOptionNode *excluded,
 						 const AgFitArgs *args, AgFitOptions *options, AgError *err);
 
+/*
+ * options_search.c: the options "hyperparameter_tune_kwargs" and "num_trials"; is a parameter's value a search space, and which;
+ * the model's space where none is given; and, when all models are known, trials in place of those that are searched over.
+ */
+AgStatus ag_search_asked_parse(const AgOptionNode *node, AgFitOptions *options, AgError *err);
+AgStatus ag_search_num_trials_parse(const AgOptionNode *node, AgFitOptions *options, AgError *err);
+bool ag_search_is_space(const AgOptionNode *node);
+AgStatus ag_search_space_parse(const AgOptionNode *node, AgFitOptions *options,
+							   AgModelConfig *model, AgError *err);
+AgStatus ag_search_space_default(const AgOptionNode *node, AgFitOptions *options,
+								 AgModelConfig *model, AgError *err);
+AgStatus ag_search_expand(AgFitOptions *options, AgError *err);
+
 /* options_features.c: "prep_params" of a model's fit. */
 AgStatus ag_prep_params_parse(const AgOptionNode *node, AgPrepAsked *prep, AgError *err);
 /* "_feature_generator_kwargs" (options_features.c). */

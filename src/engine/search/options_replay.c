@@ -62,6 +62,47 @@ model_read(AgArena *arena, const AgOptionNode *node, AgReplayModel *model, AgErr
 	return rounds_read(arena, rounds, model, err);
 }
 
+static AgStatus
+trial_read(AgArena *arena, const AgOptionNode *node, AgReplayTrial *trial, AgError *err)
+{
+	const AgOptionNode *name = ag_option_child(node, "name");
+	const AgOptionNode *point = ag_option_child(node, "point");
+	size_t n;
+
+	if (name == NULL || name->type != AG_JSON_STRING || point == NULL ||
+		point->type != AG_JSON_ARRAY)
+		return ag_option_reject(node, WHAT, err);
+	n = (size_t) point->n_children;
+	trial->name = ag_arena_strndup(arena, name->text, strlen(name->text));
+	trial->point = ag_arena_alloc(arena, n + 1, sizeof *trial->point);
+	if (trial->name == NULL || trial->point == NULL)
+		return ag_mem_error(arena->mem, n * sizeof *trial->point, err);
+	for (const AgOptionNode *item = point->first; item != NULL; item = item->next)
+	{
+		double place;
+
+		if (!ag_option_number(item, &place) || place < 0.0 || place > 1.0)
+			return ag_option_reject(item, WHAT, err);
+		trial->point[trial->n++] = place;
+	}
+	return AG_OK;
+}
+
+static AgStatus
+trials_read(AgArena *arena, const AgOptionNode *node, AgReplay *replay, AgError *err)
+{
+	if (node == NULL)
+		return AG_OK;
+	if (node->type != AG_JSON_ARRAY)
+		return ag_option_reject(node, WHAT, err);
+	replay->trials = ag_arena_alloc(arena, (size_t) node->n_children + 1, sizeof *replay->trials);
+	if (replay->trials == NULL)
+		return ag_mem_error(arena->mem, (size_t) node->n_children, err);
+	for (const AgOptionNode *item = node->first; item != NULL; item = item->next)
+		AG_TRY(trial_read(arena, item, &replay->trials[replay->n_trials++], err));
+	return AG_OK;
+}
+
 AgStatus
 ag_replay_parse(const AgOptionNode *node, AgFitOptions *out, AgError *err)
 {
@@ -90,6 +131,7 @@ ag_replay_parse(const AgOptionNode *node, AgFitOptions *out, AgError *err)
 	memset(replay->models, 0, ((size_t) models->n_children + 1) * sizeof *replay->models);
 	for (const AgOptionNode *item = models->first; item != NULL; item = item->next)
 		AG_TRY(model_read(arena, item, &replay->models[replay->n_models++], err));
+	AG_TRY(trials_read(arena, ag_option_child(node, "trials"), replay, err));
 	AG_TRY(number_read(node, "num_bag_folds", 0, AG_MAX_BAG_FOLDS, &out->num_bag_folds, err));
 	AG_TRY(number_read(node, "num_bag_sets", 1, AG_MAX_BAG_SETS, &out->num_bag_sets, err));
 	AG_TRY(number_read(node, "num_stack_levels", 0, AG_MAX_STACK_LEVELS, &levels, err));

@@ -51,10 +51,15 @@ static const AgOptionSpec specs[] = {
 	 "Families to fit of those in hyperparameters; null: all"},
 	{"excluded_model_types", "text or array of text", "model families", "[]", true,
 	 "Families to leave out of hyperparameters"},
-	{"hyperparameter_tune_kwargs", "text or object", "auto, random, or an object", "null", false,
-	 "Search over hyperparameters"},
-	{"num_trials", "integer", "at least 1", "null", false,
-	 "Number of trials of a search over hyperparameters"},
+	{"hyperparameter_tune_kwargs", "text or object",
+	 "auto, random, bayes, or {\"num_trials\": 1 to 200, \"searcher\": one of those, "
+	 "\"scheduler\": \"local\"}",
+	 "null", true,
+	 "Search over hyperparameters: of each model the spaces that it is given, as {\"space\": "
+	 "\"real\", \"lower\": 0.01, \"upper\": 0.3, \"log\": true}, or else its family's; auto is "
+	 "bayes"},
+	{"num_trials", "integer", "1 to 200", "10", true,
+	 "Trials of each model that is searched over; they are members GBM/T1, GBM/T2, ..."},
 
 	/* resources */
 	{"num_gpus", "number or text", "at least 0, or auto", "null", true,
