@@ -143,6 +143,36 @@ few_points(void)
 	ag_options_free(o);
 }
 
+/* Lists and words as choices, and the default that the first trial has. */
+static void
+choices(void)
+{
+	AgFitOptions *o =
+		accepted("/num_trials 0 9\n/hyperparameters { 1\n/hyperparameters/NN_TORCH { 1\n"
+				 "/hyperparameters/NN_TORCH/layers { 3\n"
+				 "/hyperparameters/NN_TORCH/layers/space s categorical\n"
+				 "/hyperparameters/NN_TORCH/layers/choices [ 2\n"
+				 "/hyperparameters/NN_TORCH/layers/choices/0 [ 2\n"
+				 "/hyperparameters/NN_TORCH/layers/choices/0/0 0 64\n"
+				 "/hyperparameters/NN_TORCH/layers/choices/0/1 0 32\n"
+				 "/hyperparameters/NN_TORCH/layers/choices/1 [ 1\n"
+				 "/hyperparameters/NN_TORCH/layers/choices/1/0 0 16\n");
+
+	AG_CHECK_EQ(o->n_models, 2);
+	ag_options_free(o);
+	o = accepted(
+		"/num_trials 0 9\n/hyperparameters { 1\n/hyperparameters/LR { 1\n"
+		"/hyperparameters/LR/penalty { 3\n/hyperparameters/LR/penalty/space s Categorical\n"
+		"/hyperparameters/LR/penalty/default s L1\n"
+		"/hyperparameters/LR/penalty/choices [ 2\n"
+		"/hyperparameters/LR/penalty/choices/0 s L2\n"
+		"/hyperparameters/LR/penalty/choices/1 s L1\n");
+	AG_REQUIRE(o->n_models == 2);
+	AG_CHECK(((const AgLinearParams *) o->models[0].params)->penalty == AG_PENALTY_L1);
+	AG_CHECK(((const AgLinearParams *) o->models[1].params)->penalty == AG_PENALTY_L2);
+	ag_options_free(o);
+}
+
 /* Spaces that nobody gave: of every family, its first trial at the defaults; what is fixed stays fixed. */
 static void
 default_spaces(void)
@@ -287,6 +317,7 @@ main(void)
 	ctx = (AgContext){.mem = &mem, .deadline_ns = INT64_MAX, .error = &err};
 	draws();
 	few_points();
+	choices();
 	default_spaces();
 	bayes_is_better();
 	errors();
