@@ -34,7 +34,7 @@ all: $(CUDA_LIB)
 # Linked with the C compiler: nvcc's own link would ask for libstdc++.
 $(CUDA_LIB): $(CUDA_OBJS)
 	$(CC) -shared -Wl,-z,relro,-z,now,-z,defs -Wl,--as-needed -Wl,--exclude-libs,ALL -o $@ $^ \
-		-L$(CUDA_LIBDIR) -lcudart_static -lpthread -ldl -lrt
+		-L$(CUDA_LIBDIR) -lcudart_static -lpthread -ldl -lrt -lm
 $(CUDA_OBJS): %.o: %.cu build/cuda_flags
 	$(NVCC) $(CUDA_FLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 -include $(wildcard $(CUDA_OBJS:.o=.d))
