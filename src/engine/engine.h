@@ -135,6 +135,15 @@ AgDriftResult ag_drift_result(const AgDrift *drift, int input);
 AgStatus ag_predictor_export(const AgContext *ctx, const AgPredictor *predictor, const char *format,
 							 AgWriter *out);
 
+/*
+ * The linear models of a predictor in the terms of its columns, as JSON (UTF-8) appended to out: of one model {"link", "of": [classes or levels], "intercept", "terms": [{"feature",
+ * "kind": "number" | "normal" | "level" | "other" | "missing", "level", "unit", "from", "coefficient"}], "zero", "left_out"}, of several an array of them with "model". most_terms of all together are told,
+ * the greatest; coefficients that are 0 are only counted. members: for names.
+ */
+AgStatus ag_predictor_coefficients(const AgContext *ctx, const AgPredictor *predictor,
+								   const AgMemberRef *members, int n_members, int most_terms,
+								   AgWriter *out);
+
 /* A model of trees that another program made. */
 typedef struct AgImport
 {

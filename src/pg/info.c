@@ -15,6 +15,7 @@
 #include "utils/numeric.h"
 
 #include "pg/catalog.h"
+#include "pg/coefficients.h"
 #include "pg/result.h"
 
 /* --- an object, member by member --- */
@@ -141,7 +142,7 @@ count_children(const AgMemberRow *members, int n, const AgMemberRow *bag)
 }
 
 static void
-put_members(JsonbParseState **state, const pg_uuid_t *id)
+put_members(JsonbParseState **state, const pg_uuid_t *id, AgRight right)
 {
 	int n;
 	AgMemberRow *members = ag_catalog_members(id, &n);
@@ -163,6 +164,8 @@ put_members(JsonbParseState **state, const pg_uuid_t *id)
 		put_jsonb(state, "hyperparameters", members[i].hyperparameters);
 		if (count_children(members, n, &members[i]) > 0)
 			put_number(state, "children", count_children(members, n, &members[i]));
+		if (right >= AG_RIGHT_INSPECT && ag_coefficients_has(&members[i]))
+			put_jsonb(state, "coefficients", ag_coefficients(id, members, n, &members[i]));
 		pushJsonbValue(state, WJB_END_OBJECT, NULL);
 	}
 	pushJsonbValue(state, WJB_END_OBJECT, NULL);
@@ -214,7 +217,7 @@ ag_sql_info(PG_FUNCTION_ARGS)
 		put_jsonb(&state, "warnings", row->warnings);
 	}
 	put_features(&state, &id, row->right);
-	put_members(&state, &id);
+	put_members(&state, &id, row->right);
 	put_number(&state, "format", row->format);
 	PG_RETURN_JSONB_P(JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL)));
 }

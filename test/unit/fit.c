@@ -332,6 +332,7 @@ few_rows_all_families(AgMem *mem)
 			fprintf(stderr, "    %s\n", r.warning);
 		for (int i = 0; i < r.n_members; i++)
 			AG_CHECK(isnan(r.scores[i]) && r.can_infer[i]);
+		AG_CHECK(strstr(r.log, "KNN: keeps 8 rows, 0.0 MB") != NULL);
 		result_free(&r);
 	}
 	AG_CHECK_EQ(mem->used_bytes, 0);

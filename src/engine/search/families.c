@@ -420,6 +420,7 @@ linear_train(AgWork *work)
 						: result.stopped_by_time ? "time"
 												 : "iterations";
 	snprintf(trained->note, sizeof trained->note, "%s", result.note);
+	trained->warns = !result.converged && !result.stopped_by_time;
 	trained->valid_proba = result.valid_proba;
 	result.valid_proba = NULL;
 	AG_GO(work_store(work, AG_IMAGE_LINEAR, result.model));
@@ -449,6 +450,22 @@ linear_memory(const AgModelConfig *config, const AgTrainData *data, int n_thread
 
 /* --- KNN */
 
+/* How large it is, before it is stored: its bytes are the rows'. */
+static void
+knn_describe(const AgWork *work, int64_t n_left_out)
+{
+	AgTrained *trained = work->trained;
+	double mb = (double) ag_knn_bytes(work->rows->dense, work->data, work->config->params) * 1e-6;
+	long long n = (long long) work->data->n_train;
+
+	if (n_left_out > 0)
+		snprintf(trained->note, sizeof trained->note,
+				 "keeps a sample of %lld of %lld rows (\"max_rows\"), %.1f MB",
+				 n - (long long) n_left_out, n, mb);
+	else
+		snprintf(trained->note, sizeof trained->note, "keeps %lld rows, %.1f MB", n, mb);
+}
+
 static AgStatus
 knn_train(AgWork *work)
 {
@@ -459,14 +476,10 @@ knn_train(AgWork *work)
 
 	memset(&result, 0, sizeof result);
 	AG_TRY(rows_dense(work, &params->dense));
-	ag_log(work->rows->ctx, AG_LOG_RESOURCES, "  %s keeps its rows: %.1f MB", work->config->name,
-		   (double) ag_knn_bytes(work->rows->dense, work->data, params) * 1e-6);
 	AG_GO(ag_knn_train(work->ctx, work->rows->dense, work->rows->matrix, work->data, params,
 					   &result));
 	trained->rounds = trained->rounds_run = -1;
-	if (result.n_left_out > 0)
-		snprintf(trained->note, sizeof trained->note, "%lld rows beyond \"max_rows\" were left out",
-				 (long long) result.n_left_out);
+	knn_describe(work, result.n_left_out);
 	trained->valid_proba = result.valid_proba;
 	result.valid_proba = NULL;
 	AG_GO(work_store(work, AG_IMAGE_KNN, result.model));

@@ -69,6 +69,7 @@ typedef struct AgTrained
 	int rounds, rounds_run; /* kept and run; -1 for a family without rounds */
 	const char *ended_by;   /* "patience", "time", ...; NULL when there is nothing to say */
 	char note[200];         /* what the user should know; else empty */
+	bool warns;             /* and it is a warning */
 	bool on_gpu;            /* the context's gpu trained it */
 	const AgGpuGrant *gpu;  /* which that was; NULL: the CPU */
 	char cpu_because[300];  /* why not, where the context had a gpu */

@@ -116,6 +116,29 @@ rounds_text(const AgFitModel *model, char *text, size_t size)
 				 first->rounds_run, first->ended_by);
 }
 
+/* What is to be known of the children: the first one's note that has any; what stays in ag_info is a warning. */
+static void
+note_tell(AgFit *fit, const AgFitModel *model)
+{
+	const AgTrained *noted = NULL;
+	int n_warned = 0;
+
+	for (int c = model->n_children; c-- > 0;)
+	{
+		n_warned += model->children[c].warns;
+		if (model->children[c].note[0] != '\0' &&
+			(noted == NULL || !noted->warns || model->children[c].warns))
+			noted = &model->children[c];
+	}
+	if (noted != NULL && !noted->warns)
+		ag_log(&fit->ctx, AG_LOG_NORMAL, "  %s: %s", model->name, noted->note);
+	else if (noted != NULL && model->is_bag)
+		ag_log(&fit->ctx, AG_LOG_WARNING, "model %s: %d of its %d models: %s", model->name,
+			   n_warned, model->n_children, noted->note);
+	else if (noted != NULL)
+		ag_log(&fit->ctx, AG_LOG_WARNING, "model %s: %s", model->name, noted->note);
+}
+
 static void
 model_tell(AgFit *fit, const AgFitModel *model)
 {
@@ -126,8 +149,7 @@ model_tell(AgFit *fit, const AgFitModel *model)
 			   ag_metric_name(fit->metric));
 	rounds_text(model, rounds, sizeof rounds);
 	ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.2f s  to fit%s", model->fit_seconds, rounds);
-	if (model->children[0].note[0] != '\0')
-		ag_log(&fit->ctx, AG_LOG_NORMAL, "  %s: %s", model->name, model->children[0].note);
+	note_tell(fit, model);
 	if (fit->validation.n_scored > 0)
 		ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.3f s  to predict %lld rows", model->predict_seconds,
 			   (long long) fit->validation.n_scored);

@@ -110,6 +110,8 @@ model_refit(AgFit *fit, const AgSplit *all, AgFitModel *model)
 	else
 		ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.2f s  for %s_FULL", model->full.fit_seconds,
 			   model->name);
+	if (status == AG_OK && model->full.warns)
+		ag_log(&fit->ctx, AG_LOG_WARNING, "model %s_FULL: %s", model->name, model->full.note);
 	return AG_OK;
 }
 
