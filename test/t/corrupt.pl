@@ -36,7 +36,7 @@ damage('no pipeline', q{DELETE FROM ag_member_part WHERE member = 0});
 damage('no model', q{DELETE FROM ag_member_part WHERE member > 0});
 damage('a part that is not the first', q{UPDATE ag_member_part SET part = 1});
 damage('half of it', q{UPDATE ag_member_part SET data = substr(data, 1, length(data) / 2)});
-damage('members swapped', q{UPDATE ag_member_part SET member = member + 100; UPDATE ag_member_part SET member = 101 - member WHERE member IN (100, 101)});
+damage('members swapped', q{UPDATE ag_member_part SET member = member + 100 WHERE member < 2147483647; UPDATE ag_member_part SET member = 101 - member WHERE member IN (100, 101)});
 damage('an ensemble of unknown models', q{UPDATE ag_member SET inputs = '[{"model": "NOPE", "weight": 1}]' WHERE inputs IS NOT NULL});
 damage('an ensemble of itself', q{UPDATE ag_member SET inputs = jsonb_build_array(jsonb_build_object('model', name, 'weight', 1)) WHERE inputs IS NOT NULL});
 damage('an ensemble of nothing', q{UPDATE ag_member SET inputs = '[]' WHERE inputs IS NOT NULL});
