@@ -123,6 +123,7 @@ mark_needed(const AgMemberRow *rows, int n, int ordinal, bool *needed)
 		if (rows[i].ordinal != ordinal || needed[i])
 			continue;
 		needed[i] = true;
+		CHECK_FOR_INTERRUPTS();
 		for (int j = 0; j < rows[i].n_inputs; j++)
 			mark_needed(rows, n, rows[i].inputs[j], needed);
 	}

@@ -148,6 +148,7 @@ read_inputs(const AgMemberRow *rows, int n, AgMemberRow *row, Jsonb *inputs)
 	{
 		JsonbValue *item = getIthJsonbValueFromContainer(&inputs->root, i);
 
+		CHECK_FOR_INTERRUPTS(); /* a list is as long as whoever wrote the row made it */
 		if (item->type != jbvBinary || !JsonContainerIsObject(item->val.binary.data))
 			corrupt("An ensemble's list of models can't be read.");
 		read_input(rows, n, item->val.binary.data, &row->inputs[i], &row->weights[i]);

@@ -10,6 +10,7 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -98,12 +99,18 @@ ag_scan_begin(AgScan *scan, const char *table, const char *index, int n_columns,
 	int n_table_columns;
 
 	scan->table = table_open(ag_catalog_relation(table), AccessShareLock);
+	/* their owner can rename them, and make views of their names: those have no rows to scan */
+	if (scan->table->rd_rel->relkind != RELKIND_RELATION)
+		ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
+						errmsg("\"%s\" of extension \"ag_pg\" is no table", table),
+						errhint("Drop the extension and create it again.")));
 	check_layout(table, RelationGetDescr(scan->table), n_columns);
 	n_table_columns = RelationGetDescr(scan->table)->natts;
 	scan->values = palloc(sizeof(Datum) * n_table_columns);
 	scan->nulls = palloc(sizeof(bool) * n_table_columns);
 	scan->index = index_open(ag_catalog_relation(index), AccessShareLock);
-	if (scan->index->rd_rel->relam != BTREE_AM_OID)
+	if (scan->index->rd_rel->relam != BTREE_AM_OID ||
+		scan->index->rd_index->indrelid != RelationGetRelid(scan->table))
 		ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
 						errmsg("index \"%s\" of table \"%s\" was replaced", index, table),
 						errhint("Drop the extension and create it again.")));
