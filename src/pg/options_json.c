@@ -13,6 +13,9 @@
 #include "pg/errors.h"
 #include "pg/options_json.h"
 
+/* Each value has a path of its own: of long ones, memory would be a multiple of the options' size. */
+#define MOST_PATH_BYTES 4096
+
 typedef struct Container
 {
 	int path_length; /* of its own path, in `path` */
@@ -52,6 +55,11 @@ add_entry(Walk *walk, AgJson type, const char *text)
 		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 						errmsg("too many values in the options of ag_fit (more than %d)",
 							   AG_MAX_OPTION_ENTRIES)));
+	if (walk->path.len > MOST_PATH_BYTES)
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						errmsg("a name in the options of ag_fit is too long, or nested too deeply"),
+						errdetail("The names on the way to a value have at most %d bytes.",
+								  MOST_PATH_BYTES)));
 	if (walk->n >= walk->size)
 	{
 		walk->size *= 2;
