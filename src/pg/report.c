@@ -36,6 +36,9 @@ typedef struct Report
 /*
  * Runs one statement with the model as $1 and the data as $2 as the caller; "@." in sql stands for the extension's schema. Its rows are in
  * SPI_tuptable.
+ *
+ * On the caller's search_path, which the data may need: so every name of a function, operator or type is qualified, pg_catalog's types
+ * too, which temporary ones go before; and functions get all their arguments, for one with fewer may be somebody else's.
  */
 static void
 query(const Report *report, const char *sql)
@@ -152,10 +155,11 @@ put_models(Report *report)
 										   "#CPUs"};
 	StringInfo page = &report->page;
 
-	query(report, "SELECT model, score_test, score_val, fit_time, fit_time_marginal, "
-				  "pred_time_val, stack_level::float8,"
-				  " device, num_gpus, num_cpus::float8 FROM @.ag_leaderboard($1, $2) WITH "
-				  "ORDINALITY ORDER BY ordinality");
+	query(report,
+		  "SELECT model, score_test, score_val, fit_time, fit_time_marginal, "
+		  "pred_time_val, stack_level::pg_catalog.float8,"
+		  " device, num_gpus, num_cpus::pg_catalog.float8 FROM @.ag_leaderboard($1, $2) WITH "
+		  "ORDINALITY ORDER BY ordinality");
 	ag_page_section(page, "Models",
 					"By the evaluation metric, best first. Of scores higher is better, so errors "
 					"are negative. Times include a model's inputs, but for its own.");
@@ -235,10 +239,9 @@ put_learning(Report *report)
 	uint64 at = 0, n_rows;
 	int n_plots = 0;
 
-	query(report,
-		  "SELECT model, coalesce(fold, 0)::float8, metric, iteration::float8, val FROM "
-		  "@.ag_learning_curves($1)"
-		  " WITH ORDINALITY ORDER BY min(ordinality) OVER (PARTITION BY model), fold, iteration");
+	query(report, "SELECT model, coalesce(fold, 0)::pg_catalog.float8, metric, "
+				  "iteration::pg_catalog.float8, val FROM @.ag_learning_curves($1) WITH ORDINALITY "
+				  "ORDER BY pg_catalog.min(ordinality) OVER (PARTITION BY model), fold, iteration");
 	n_rows = SPI_processed;
 	if (n_rows == 0)
 		return;
@@ -309,10 +312,10 @@ put_importance(Report *report)
 	StringInfo page = &report->page;
 	double most = 0.0;
 
-	query(
-		report,
-		"SELECT feature, importance, stddev, p_value FROM @.ag_feature_importance($1, $2, 2000, 3)"
-		" WITH ORDINALITY ORDER BY ordinality");
+	query(report,
+		  "SELECT feature, importance, stddev, p_value FROM @.ag_feature_importance($1, $2, "
+		  "2000, 3, NULL::pg_catalog.text[])"
+		  " WITH ORDINALITY ORDER BY ordinality");
 	for (uint64 i = 0; i < SPI_processed; i++)
 		most = Max(most, fabs(number_at(i, 2)));
 	ag_page_section(page, "Importance of columns",
