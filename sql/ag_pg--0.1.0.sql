@@ -604,7 +604,7 @@ CREATE FUNCTION @extschema@.ag_fit_summary(model text) RETURNS TABLE (item text,
         (10, 'best model', i ->> 'best_model'),
         (11, 'validation score', i ->> 'score_val'),
         (12, 'models', (SELECT string_agg(format('%s %s', l.model, round(l.score_val::numeric, 4)), ', ' ORDER BY o)
-            FROM @extschema@.ag_leaderboard(model) WITH ORDINALITY AS l (model, score_test, score_val, a, b, c, d, e, f, g, h, j, k, n, p, q, o))),
+            FROM @extschema@.ag_leaderboard(model, NULL::text) WITH ORDINALITY AS l (model, score_test, score_val, a, b, c, d, e, f, g, h, j, k, n, p, q, o))),
         (13, 'models left out', (SELECT string_agg(format('%s (%s)', f.model, f.reason), ', ') FROM @extschema@.ag_model_failures(model) AS f)),
         (14, 'seconds', i ->> 'fit_time'),
         (15, 'device', i ->> 'device'),
@@ -706,7 +706,7 @@ COMMENT ON FUNCTION @extschema@.ag_activate(text, integer) IS
 CREATE FUNCTION @extschema@.ag_refresh(model text, activate text DEFAULT 'if_better', options jsonb DEFAULT '{}') RETURNS text
     LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 AS 'MODULE_PATHNAME', 'ag_sql_refresh';
 COMMENT ON FUNCTION @extschema@.ag_refresh(text, text, jsonb) IS
-    'fits a model again as it was fitted, on its data as they are now, with options put over the old ones; gives the new version as name@3; activate: if_better (it becomes current only when its validation score is better than the current version''s), always, or never';
+    'fits a model again as it was fitted, on its data as they are now, with options put over the old ones; gives the new version as name@3; activate: if_better (it becomes current only when its validation score is better than the current version''s), always, or never; the stored query runs with your rights, so for the role that owns the model alone, where the extension''s owner has its rights';
 
 CREATE FUNCTION @extschema@.ag_delete_members(model text, models_to_keep text[] DEFAULT NULL, models_to_delete text[] DEFAULT NULL,
         dry_run boolean DEFAULT false)

@@ -54,6 +54,16 @@ without(Datum options, const char *key)
 	return DirectFunctionCall2(jsonb_delete, options, CStringGetTextDatum(key));
 }
 
+/* Whether rows of a query that is kept with it would be read. */
+static bool
+has_tuning_data(const AgPredictorRow *row)
+{
+	JsonbValue *data =
+		JB_ROOT_IS_OBJECT(row->options) ? member_of(row->options, "tuning_data") : NULL;
+
+	return data != NULL && data->type != jbvNull;
+}
+
 /* {"replay": the plan's part}. */
 static Datum
 plan_of(const AgPredictorRow *row, const char *model)
@@ -96,6 +106,8 @@ ag_replay_options(Jsonb *given, Jsonb **kept)
 	if (member != NULL)
 		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 						errmsg("\"%s\" names one member of a model", model)));
+	if (has_tuning_data(row))
+		ag_rights_require_self(row->name, row->owner, "repeat the fit of");
 	options = without(without(JsonbPGetDatum(row->options), "name"), "time_limit");
 	options = DirectFunctionCall2(jsonb_concat, options, without(JsonbPGetDatum(given), "replay"));
 	*kept = DatumGetJsonbP(options);

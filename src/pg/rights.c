@@ -106,6 +106,26 @@ ag_rights_require(AgRight right, AgRight needed, const char *predictor)
 			 : errhint("Its owner can give the right \"%s\" with ag_grant.", right_names[needed])));
 }
 
+void
+ag_rights_require_self(const char *predictor, const char *owner, const char *action)
+{
+	Oid role = GetUserId(), writer = ag_catalog_owner_of("ag_predictor");
+
+	if (get_role_oid(owner, true) != role)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("must be role \"%s\" to %s model \"%s\"", owner, action, predictor),
+				 errdetail("A query that is kept with the model would run with your rights."),
+				 errhint("SET ROLE %s, or give the query to ag_fit.", quote_identifier(owner))));
+	if (!has_privs_of_role(writer, role))
+		ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+						errmsg("the query kept with model \"%s\" can be written by role \"%s\"",
+							   predictor, GetUserNameFromId(writer, false)),
+						errdetail("That role owns the extension's tables, and hasn't your rights, "
+								  "with which the query would run."),
+						errhint("Give the query to ag_fit.")));
+}
+
 PG_FUNCTION_INFO_V1(ag_sql_model_right);
 
 /* For the views: the current role's right on a row of ag_predictor, by its name and owner; NULL: none. */

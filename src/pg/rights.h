@@ -29,6 +29,12 @@ extern AgRight ag_rights_of(Oid role, const char *predictor, const char *owner);
 extern void ag_rights_require(AgRight right, AgRight needed, const char *predictor);
 
 /*
+ * 42501 unless the current role is the owner itself, and nobody without its rights can write the tables: for what runs a query that is
+ * kept with the predictor. Members of the owner's role may have stored it, and they have its rights, but not each other's.
+ */
+extern void ag_rights_require_self(const char *predictor, const char *owner, const char *action);
+
+/*
  * The grants of a predictor's name go, or get another name. For the one that changes predictors, in the same
  * transaction.
  */

@@ -130,6 +130,7 @@ ag_sql_refresh(PG_FUNCTION_ARGS)
 						errmsg("activate takes if_better, always or never, not \"%s\"", activate)));
 	row = find_own(model, &id);
 	current = find_own(row->name, &id);
+	ag_rights_require_self(row->name, row->owner, "refresh");
 	call = ag_fit_begin(row->data, row->label, options_of(row, given));
 	(void) ag_fit_in_session(call);
 	if (call->options->dry_run || strcmp(call->name, row->name) != 0)

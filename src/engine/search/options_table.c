@@ -155,7 +155,8 @@ static const AgOptionSpec specs[] = {
 	 "Seed: the same data, options and seed give the same predictor"},
 	{"replay", "text", "name@version", "null", true,
 	 "Repeat that version's executed plan exactly: its options, and of its models those that were "
-	 "fitted, as far as they were; beside it only name, verbosity and resources can be given"},
+	 "fitted, as far as they were; beside it only name, verbosity and resources can be given; one "
+	 "with tuning_data takes being its owner"},
 	{"dry_run", "boolean", "true or false", "false", true,
 	 "Fit and store nothing: ag_fit reads the rows, says what would be fitted, on what device, "
 	 "with "
