@@ -14,13 +14,18 @@ typedef struct Reference
 	const AgTrees *trees;
 	int n_classes;
 	bool is_entropy;
-	int64_t n_rows; /* of the whole tree */
+	int64_t n_rows;          /* of the whole tree */
+	const int64_t *of_class; /* with class_weight: training rows of each class */
 } Reference;
 
 static double
 row_weight(const Reference *reference, uint32_t row)
 {
-	return reference->data->weight == NULL ? 1.0 : reference->data->weight[row];
+	double weight = reference->data->weight == NULL ? 1.0 : reference->data->weight[row];
+
+	return reference->of_class == NULL
+			   ? weight
+			   : weight / (double) reference->of_class[reference->data->class_of[row]];
 }
 
 /* Impurity times weight, straight from its definition. */
@@ -161,7 +166,10 @@ check_node(const Reference *reference, const Table *table, int32_t at, uint32_t 
 	best = best_decrease(reference, rows, n);
 	decrease = impurity(reference, rows, n) - impurity(reference, parted, n_left) -
 			   impurity(reference, parted + n_left, n_right);
-	if (!AG_CHECK(decrease >= best - scale * (reference->data->weight == NULL ? 1.0 : 1e4)))
+	if (!AG_CHECK(decrease >=
+				  best - scale * (reference->data->weight == NULL && reference->of_class == NULL
+									  ? 1.0
+									  : 1e4)))
 		fprintf(stderr, "    %.12g of %.12g, %ld rows\n", decrease, best, (long) n);
 	check_node(reference, table, trees->nodes[at].left, parted, n_left);
 	check_node(reference, table, trees->nodes[at].right, parted + n_left, n_right);
@@ -173,10 +181,11 @@ static void
 test_splits(void)
 {
 	for (int c = 0; c < 3; c++)
-		for (int variant = 0; variant < 8; variant++)
+		for (int variant = 0; variant < 12; variant++)
 		{
 			AgForestParams params = forest_params(1, false);
 			Reference reference = {.params = &params, .n_classes = cases[c].n_classes};
+			int64_t of_class[8] = {0};
 			AgForestResult result;
 			AgTrainData data;
 			Table table;
@@ -195,6 +204,14 @@ test_splits(void)
 				params.criterion = AG_CRITERION_ENTROPY;
 			if (variant & 1)
 				data.weight = table.weight;
+			if (c > 0 && variant & 8)
+			{
+				params.class_weight =
+					variant & 2 ? AG_CLASS_WEIGHT_SUBSAMPLE : AG_CLASS_WEIGHT_BALANCED;
+				for (int64_t i = 0; i < table.n_train; i++)
+					of_class[table.class_of[table.train[i]]]++;
+				reference.of_class = of_class;
+			}
 			reference.is_entropy = params.criterion == AG_CRITERION_ENTROPY;
 			result = train(&bench, &data, &params);
 			reference.data = &data;
@@ -226,6 +243,8 @@ vary(AgForestParams *params, AgTrainData *data, const Table *table, int variant)
 			data->weight = table->weight;
 			params->max_features = AG_FEATURES_LOG2;
 			params->min_samples_leaf = 0.002;
+			if (data->n_classes > 0)
+				params->class_weight = AG_CLASS_WEIGHT_BALANCED;
 			break;
 		case 3:
 			params->bootstrap = !params->bootstrap;
@@ -237,6 +256,8 @@ vary(AgForestParams *params, AgTrainData *data, const Table *table, int variant)
 			params->min_weight_fraction_leaf = 0.01;
 			params->max_samples = 0.3;
 			params->max_features = 0.8;
+			if (data->n_classes > 0)
+				params->class_weight = AG_CLASS_WEIGHT_SUBSAMPLE;
 			break;
 		default:
 			break;

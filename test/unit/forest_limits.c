@@ -186,7 +186,10 @@ test_no_memory(void)
 		data.weight = table.weight;
 		params.bootstrap = true;
 		if (c > 0)
+		{
 			params.criterion = AG_CRITERION_ENTROPY;
+			params.class_weight = AG_CLASS_WEIGHT_SUBSAMPLE;
+		}
 		used = atomic_load(&bench.mem.used_bytes);
 		for (int64_t k = 0; status != AG_OK && k < 2000; k++)
 		{
@@ -338,6 +341,69 @@ test_many_classes(void)
 	bench_end(&bench);
 }
 
+/* The mean probability of a class of one row in twenty, of which the numbers say nothing. */
+static double
+rare_share(int class_weight, bool bootstrap, AgWriter *bytes, Bench *bench)
+{
+	AgForestParams params = forest_params(40, false);
+	AgForestResult result;
+	AgTrainData data;
+	Table table;
+	double sum = 0.0;
+
+	table_init(&table, 2000, 3, 0, 1, 0.0, 2, 1);
+	for (int64_t i = 0; i < table.n_rows; i++)
+		table.class_of[i] = ag_random_below(9, (uint64_t) i, 20) == 0;
+	table_bin(&table, &bench->ctx, 254);
+	data = table_data(&table, AG_PROBLEM_BINARY, 2);
+	params.max_depth = 1;
+	params.min_samples_leaf = 50;
+	params.bootstrap = bootstrap;
+	params.class_weight = class_weight;
+	params.max_samples = 0.2;
+	result = train(bench, &data, &params);
+	for (int64_t i = 0; i < data.n_valid; i++)
+		sum += result.valid_proba[2 * i + 1];
+	sum /= (double) data.n_valid;
+	*bytes = model_bytes(&bench->ctx, result.trees);
+	ag_forest_result_free(&bench->ctx, &result);
+	table_end(&table);
+	return sum;
+}
+
+static void
+test_class_weight(void)
+{
+	AgForestParams rf = forest_params(1, false);
+	AgWriter bytes[5];
+	AgError error;
+	Bench bench;
+
+	bench_init(&bench, 1);
+	AG_CHECK_NEAR(rare_share(AG_CLASS_WEIGHT_NONE, true, &bytes[0], &bench), 0.05, 0.02);
+	AG_CHECK_NEAR(rare_share(AG_CLASS_WEIGHT_BALANCED, true, &bytes[1], &bench), 0.5, 0.06);
+	AG_CHECK_NEAR(rare_share(AG_CLASS_WEIGHT_SUBSAMPLE, true, &bytes[2], &bench), 0.5, 0.05);
+	AG_CHECK(!same_bytes(&bytes[1], &bytes[2]));
+	rare_share(AG_CLASS_WEIGHT_BALANCED, false, &bytes[3], &bench);
+	rare_share(AG_CLASS_WEIGHT_SUBSAMPLE, false, &bytes[4], &bench);
+	AG_CHECK(same_bytes(&bytes[3], &bytes[4])); /* a tree's rows are all rows */
+	for (int i = 0; i < 5; i++)
+		ag_writer_free(&bytes[i]);
+	bench_end(&bench);
+	ag_error_init(&error);
+	AG_CHECK_EQ(ag_param_set(ag_rf_specs, ag_rf_n_specs, "RF", "class_weight", "balanced", true,
+							 &rf, &error),
+				AG_OK);
+	AG_CHECK_EQ(rf.class_weight, AG_CLASS_WEIGHT_BALANCED);
+	AG_CHECK_EQ(ag_param_set(ag_rf_specs, ag_rf_n_specs, "RF", "class_weight", "{\"a\": 2}", false,
+							 &rf, &error),
+				AG_ERR_OPTION);
+	ag_error_init(&error);
+	AG_CHECK_EQ(
+		ag_param_set(ag_xt_specs, ag_xt_n_specs, "XT", "criterion", "poisson", true, &rf, &error),
+		AG_ERR_OPTION);
+}
+
 static void
 test_refusals(void)
 {
@@ -360,6 +426,11 @@ test_refusals(void)
 	AG_CHECK_EQ(ag_forest_train(&bench.ctx, &data, &params, &result), AG_ERR_OPTION);
 	ag_error_init(&bench.error);
 	params.criterion = AG_CRITERION_AUTO;
+	params.class_weight = AG_CLASS_WEIGHT_BALANCED;
+	AG_CHECK_EQ(ag_forest_train(&bench.ctx, &data, &params, &result), AG_ERR_OPTION);
+	AG_CHECK_STR(bench.error.message, "parameter \"class_weight\" needs a label of classes");
+	ag_error_init(&bench.error);
+	params.class_weight = AG_CLASS_WEIGHT_NONE;
 	table.target[table.train[3]] = 1e291;
 	AG_CHECK_EQ(ag_forest_train(&bench.ctx, &data, &params, &result), AG_ERR_DATA);
 	ag_error_init(&bench.error);
@@ -403,6 +474,7 @@ main(void)
 	test_memory();
 	test_degenerate();
 	test_many_classes();
+	test_class_weight();
 	test_refusals();
 	return ag_unit_done("forest_limits");
 }

@@ -44,6 +44,9 @@ check_data(const AgContext *ctx, const AgTrainData *data, const AgForestParams *
 								  "\"squared_error\" or \"friedman_mse\".");
 		return AG_ERR_OPTION;
 	}
+	if (params->class_weight != AG_CLASS_WEIGHT_NONE && !is_classes)
+		return ag_error_set(ctx->error, AG_ERR_OPTION,
+							"parameter \"class_weight\" needs a label of classes");
 	if (is_classes && data->n_classes > CLASSES_MAX)
 		return ag_error_set(ctx->error, AG_ERR_DATA, "too many classes: %d", data->n_classes);
 	for (int64_t i = 0; !is_classes && i < data->n_train; i++)
@@ -93,6 +96,25 @@ fix_weights(AgForest *forest)
 	return AG_OK;
 }
 
+static AgStatus
+count_classes(AgForest *forest)
+{
+	const AgTrainData *data = forest->data;
+
+	if (forest->params->class_weight == AG_CLASS_WEIGHT_NONE)
+		return AG_OK;
+	AG_TRY(ag_get_zeroed(forest->ctx, (size_t) forest->n_classes, sizeof(int64_t),
+						 &forest->class_rows));
+	for (int64_t i = 0; i < data->n_train; i++)
+	{
+		uint32_t id = data->train_rows[i];
+
+		forest->class_rows[data->class_of[id]] +=
+			forest->weights == NULL || forest->weights[id] > 0;
+	}
+	return AG_OK;
+}
+
 /* Targets in fixed point, the largest just below 2^61. */
 static AgStatus
 fix_values(AgForest *forest)
@@ -136,7 +158,9 @@ static AgStatus
 make_logs(AgForest *forest)
 {
 	forest->n_logs =
-		forest->weights == NULL && forest->n_draws < MOST_LOGS ? forest->n_draws + 2 : MOST_LOGS;
+		forest->weights == NULL && forest->class_rows == NULL && forest->n_draws < MOST_LOGS
+			? forest->n_draws + 2
+			: MOST_LOGS;
 	AG_TRY(ag_get(forest->ctx, (size_t) forest->n_logs, sizeof(int64_t), &forest->logs));
 	forest->logs[0] = 0;
 	for (int64_t n = 1; n < forest->n_logs; n++)
@@ -196,6 +220,7 @@ create_forest(AgForest *forest)
 	forest->min_gain = params->min_impurity_decrease;
 	AG_TRY(ag_check_cancel(forest->ctx));
 	AG_TRY(fix_weights(forest));
+	AG_TRY(count_classes(forest));
 	if (!forest->is_classes)
 		AG_TRY(fix_values(forest));
 	AG_TRY(find_categories(forest));
@@ -215,6 +240,7 @@ free_forest(AgForest *forest)
 		ag_forest_tree_free(ctx, &forest->trees[t]);
 	ag_mem_free(ctx->mem, forest->trees);
 	ag_mem_free(ctx->mem, forest->weights);
+	ag_mem_free(ctx->mem, forest->class_rows);
 	ag_mem_free(ctx->mem, forest->values);
 	ag_mem_free(ctx->mem, forest->rank_of);
 	ag_mem_free(ctx->mem, forest->logs);
@@ -451,6 +477,8 @@ ag_forest_memory(const AgTrainData *data, const AgForestParams *params, int n_th
 	bytes += n_threads * ag_forest_worker_memory(data, params);
 	if (data->weight != NULL)
 		bytes += 4 * data->bins->n_rows;
+	if (params->class_weight != AG_CLASS_WEIGHT_NONE)
+		bytes += (8 + 12 * (int64_t) n_threads) * n_out;
 	if (data->problem == AG_PROBLEM_REGRESSION)
 		bytes += 8 * data->bins->n_rows;
 	if (params->bootstrap && params->wants_oob)

@@ -25,6 +25,14 @@ typedef enum AgCriterion
 	AG_CRITERION_FRIEDMAN_MSE /* ranks the cuts of a node as squared_error does */
 } AgCriterion;
 
+/* Rows weigh so much more that all classes weigh the same: by the training rows, or by those of each tree. */
+typedef enum AgClassWeight
+{
+	AG_CLASS_WEIGHT_NONE = 0,
+	AG_CLASS_WEIGHT_BALANCED,
+	AG_CLASS_WEIGHT_SUBSAMPLE
+} AgClassWeight;
+
 /* max_features: a share up to 1, a number of features above it, or one of these words */
 #define AG_FEATURES_AUTO (-1.0) /* sqrt for classes, all for numbers */
 #define AG_FEATURES_SQRT (-2.0)
@@ -43,6 +51,7 @@ typedef struct AgForestParams
 	double min_weight_fraction_leaf; /* 0 */
 	double min_impurity_decrease;    /* 0 */
 	bool bootstrap;                  /* RF true, XT false */
+	int class_weight;                /* AgClassWeight; beside the rows' own weights */
 	double max_samples; /* 1: a bootstrap's draws, as a share or a number of the rows */
 	/* not user parameters */
 	bool is_extra;       /* XT: one random cut a feature and node */

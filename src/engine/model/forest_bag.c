@@ -5,6 +5,7 @@
  * A level of few rows isn't ordered by their target, for its place would tell them apart by their own labels; and in
  * half of the trees none is: in the mean over tables both orders together did better than either (test/bench/RESULTS.md).
  */
+#include <math.h>
 #include <string.h>
 
 #include "engine/base/rng.h"
@@ -66,18 +67,65 @@ list_rows(AgForestWorker *worker)
 	}
 }
 
+/*
+ * class_weight: a row of the rarest class keeps its weight, those of the others lose what makes their class as heavy; only
+ * proportions count. The bits are such that the sum of all products of weight, repeats and factor is below 2^63.
+ */
+static void
+weigh_classes(AgForestWorker *worker)
+{
+	const AgForest *forest = worker->forest;
+	const int64_t *n_rows = forest->class_rows;
+	double unit = ldexp(1.0, forest->weights == NULL ? 30 : 24);
+	int64_t least = INT64_MAX;
+
+	if (n_rows == NULL)
+		return;
+	if (forest->params->class_weight == AG_CLASS_WEIGHT_SUBSAMPLE)
+	{
+		n_rows = worker->class_rows;
+		memset(worker->class_rows, 0, (size_t) forest->n_classes * sizeof *n_rows);
+		for (int64_t i = 0; i < worker->n_rows; i++)
+			worker->class_rows[ag_forest_class(worker->rows[i])] += worker->rows[i] >> 32 & 255u;
+	}
+	for (int k = 0; k < forest->n_classes; k++)
+		if (n_rows[k] > 0 && n_rows[k] < least)
+			least = n_rows[k];
+	for (int k = 0; k < forest->n_classes; k++)
+	{
+		double factor = n_rows[k] > 0 ? unit * (double) least / (double) n_rows[k] : 0.0;
+
+		worker->factors[k] = factor < 1.0 ? 1 : (uint32_t) (factor + 0.5);
+	}
+}
+
+static int64_t
+sum_weights(const AgForestWorker *worker)
+{
+	int64_t sum = 0;
+
+	for (int64_t i = 0; i < worker->n_rows; i++)
+		sum += ag_forest_weight(worker, worker->rows[i]);
+	return sum;
+}
+
 /* Sums of a tree's weights must stay below 2^31; a row drawn often may carry more than its share. */
 static void
 weigh_rows(AgForestWorker *worker)
 {
-	worker->shift = -1;
-	do
+	int64_t whole;
+
+	worker->shift = 0;
+	whole = worker->weight = sum_weights(worker);
+	if (worker->forest->weights == NULL && worker->factors == NULL)
+		return;
+	while (worker->weight > INT32_MAX)
 	{
-		worker->shift++;
-		worker->weight = 0;
-		for (int64_t i = 0; i < worker->n_rows; i++)
-			worker->weight += ag_forest_weight(worker, worker->rows[i]);
-	} while (worker->weight > INT32_MAX && worker->forest->weights != NULL);
+		do /* by as much as is sure to be needed; what is cut off a row is less than 1 */
+			worker->shift++;
+		while ((whole >> worker->shift) - worker->n_rows > INT32_MAX);
+		worker->weight = sum_weights(worker);
+	}
 }
 
 /* A row's target as the order of levels sees it: a number, or in which half its class is. */
@@ -155,6 +203,7 @@ ag_forest_bag(AgForestWorker *worker, uint64_t key, AgForestTree *tree)
 	}
 	if (ag_cancelled(forest->ctx))
 		return AG_OK;
+	weigh_classes(worker);
 	weigh_rows(worker);
 	for (int f = 0; f < forest->data->bins->n_features; f++)
 		if (forest->rank_of[f] >= 0 && !ag_cancelled(forest->ctx))

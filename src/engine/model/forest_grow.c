@@ -69,6 +69,11 @@ ag_forest_worker_create(AgForest *forest, AgForestWorker *worker)
 		AG_TRY(ag_get(ctx, n, 1, &worker->bins));
 	if (!forest->is_classes)
 		AG_TRY(ag_get(ctx, n, sizeof(int64_t), &worker->sums));
+	if (forest->class_rows != NULL)
+	{
+		AG_TRY(ag_get(ctx, n_classes, sizeof(uint32_t), &worker->factors));
+		AG_TRY(ag_get(ctx, n_classes, sizeof(int64_t), &worker->class_rows));
+	}
 	if (n_classes <= 2)
 		return AG_OK;
 	AG_TRY(ag_get(ctx, n, sizeof(uint32_t), &worker->classes));
@@ -124,6 +129,8 @@ ag_forest_worker_free(AgForestWorker *worker)
 	ag_mem_free(mem, worker->spare);
 	ag_mem_free(mem, worker->pairs);
 	ag_mem_free(mem, worker->repeats);
+	ag_mem_free(mem, worker->factors);
+	ag_mem_free(mem, worker->class_rows);
 	ag_mem_free(mem, worker->ranks);
 	ag_mem_free(mem, worker->features);
 	ag_mem_free(mem, worker->undo);

@@ -83,6 +83,16 @@
 			 NULL,                                                                                 \
 			 "draw each tree's rows with replacement",                                             \
 			 AT(bootstrap)},                                                                       \
+			{"class_weight",                                                                       \
+			 NULL,                                                                                 \
+			 AG_PARAM_CHOICE,                                                                      \
+			 0,                                                                                    \
+			 2,                                                                                    \
+			 AG_CLASS_WEIGHT_NONE,                                                                 \
+			 "none balanced balanced_subsample",                                                   \
+			 "balanced gives all classes the same weight, balanced_subsample does so for the "     \
+			 "rows of each tree",                                                                  \
+			 AT(class_weight)},                                                                    \
 			{"max_samples",                                                                        \
 			 NULL,                                                                                 \
 			 AG_PARAM_REAL,                                                                        \

@@ -109,6 +109,7 @@ static void
 fill_prior(const AgForest *forest, double *prior)
 {
 	const AgTrainData *data = forest->data;
+	const int64_t *n_rows = forest->class_rows;
 	double total = 0.0;
 
 	for (int64_t i = 0; i < data->n_train; i++)
@@ -121,6 +122,13 @@ fill_prior(const AgForest *forest, double *prior)
 			prior[data->class_of[id]] += weight;
 		else
 			prior[0] += (weight / total) * (data->target[id] - prior[0]);
+	}
+	if (n_rows != NULL) /* class_weight */
+		total = 0.0;
+	for (int k = 0; n_rows != NULL && k < forest->n_classes; k++)
+	{
+		prior[k] = n_rows[k] > 0 ? prior[k] / (double) n_rows[k] : 0.0;
+		total += prior[k];
 	}
 	for (int k = 0; forest->is_classes && k < forest->n_classes; k++)
 		prior[k] /= total;

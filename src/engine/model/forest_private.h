@@ -71,14 +71,15 @@ typedef struct AgForest
 	int64_t max_leaves;   /* INT64_MAX: none */
 	uint32_t max_depth;   /* UINT32_MAX: none */
 	int64_t min_rows_split, min_rows_leaf;
-	int64_t n_draws;   /* of a bootstrap */
-	double min_gain;   /* min_impurity_decrease in the units of gains, over the tree's weight */
-	uint32_t *weights; /* [bins' rows] fixed point; NULL: all 1 */
-	int64_t *values;   /* [bins' rows] regression: the target in steps of `step` */
-	double step;       /* a power of 2 */
-	int *rank_of;      /* [n_features] number of a category's ranks, or -1 */
-	int n_ranks;       /* how many categories there are */
-	int64_t *logs;     /* entropy: [n_logs] fixed-point n ln n */
+	int64_t n_draws;     /* of a bootstrap */
+	double min_gain;     /* min_impurity_decrease in the units of gains, over the tree's weight */
+	uint32_t *weights;   /* [bins' rows] fixed point; NULL: all 1 */
+	int64_t *class_rows; /* [n_classes] training rows that count, for class_weight; else NULL */
+	int64_t *values;     /* [bins' rows] regression: the target in steps of `step` */
+	double step;         /* a power of 2 */
+	int *rank_of;        /* [n_features] number of a category's ranks, or -1 */
+	int n_ranks;         /* how many categories there are */
+	int64_t *logs;       /* entropy: [n_logs] fixed-point n ln n */
 	int64_t n_logs;
 	AgForestTree *trees; /* [n_estimators] */
 	int n_trees;         /* asked for, then grown */
@@ -164,9 +165,11 @@ typedef struct AgForestWorker
 	/* rows of the tree: id, then class << 8 | repeats above it */
 	uint64_t *rows, *spare; /* [n_train] */
 	int64_t n_rows, weight;
-	int shift;        /* weights are shifted right by that, so that a tree's stay below 2^31 */
-	uint8_t *repeats; /* [n_train] */
-	uint8_t *ranks;   /* [n_ranks][256] rank of each bin of each category */
+	int shift;           /* weights are shifted right by that, so that a tree's stay below 2^31 */
+	uint8_t *repeats;    /* [n_train] */
+	uint32_t *factors;   /* [n_classes] on weights, in fixed point, for class_weight; else NULL */
+	int64_t *class_rows; /* [n_classes] of the tree, likewise */
+	uint8_t *ranks;      /* [n_ranks][256] rank of each bin of each category */
 	/* the node's rows */
 	uint64_t *pairs;   /* PAIR: weight << 32 | weight of the class; NUMBERS: 1 << 32 | weight */
 	int64_t *sums;     /* NUMBERS: distance times weight */
@@ -204,15 +207,25 @@ typedef struct AgForestWorker
 	uint64_t n_looks; /* since when the clock was read */
 } AgForestWorker;
 
+static inline uint32_t
+ag_forest_class(uint64_t row)
+{
+	return (uint32_t) (row >> 40);
+}
+
 static inline int64_t
 ag_forest_weight(const AgForestWorker *worker, uint64_t row)
 {
 	const AgForest *forest = worker->forest;
-	uint64_t repeats = row >> 32 & 255u, weight;
+	uint64_t weight = row >> 32 & 255u; /* repeats */
 
-	if (forest->weights == NULL)
-		return (int64_t) repeats;
-	weight = forest->weights[(uint32_t) row] * repeats >> worker->shift;
+	if (forest->weights == NULL && worker->factors == NULL)
+		return (int64_t) weight;
+	if (forest->weights != NULL)
+		weight *= forest->weights[(uint32_t) row];
+	if (worker->factors != NULL)
+		weight *= worker->factors[ag_forest_class(row)];
+	weight >>= worker->shift;
 	return weight > 0 ? (int64_t) weight : 1;
 }
 
@@ -235,12 +248,6 @@ ag_forest_column(const AgForestWorker *worker, int f, int64_t n_rows)
 	if (rank >= 0)
 		column.ranks = worker->ranks + rank * AG_FOREST_BINS;
 	return column;
-}
-
-static inline uint32_t
-ag_forest_class(uint64_t row)
-{
-	return (uint32_t) (row >> 40);
 }
 
 /* Fixed-point n ln n. */
