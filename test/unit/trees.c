@@ -4,6 +4,7 @@
 #include "engine/base/hash.h"
 #include "engine/data/format.h"
 #include "engine/model/trees_plan.h"
+#include "engine/model/trees_rows.h"
 #include "unit/random_trees.h"
 
 static AgMem mem;
@@ -183,11 +184,16 @@ many_rows(void)
 		{
 			size_t n = (size_t) counts[c] * trees->n_outputs;
 
-			for (size_t i = 0; i < 200 * 4; i++)
-				scores[i] = -77.0;
-			ag_trees_score_rows(trees, counts[c], features, scores);
-			AG_CHECK(memcmp(scores, alone, n * sizeof(double)) == 0);
-			AG_CHECK(n == 800 || scores[n] == -77.0); /* nothing behind the last row */
+			for (int level = AG_CPU_PORTABLE; level <= (int) ag_cpu_level(); level++)
+			{
+				if (trees->rows != NULL)
+					((AgTreeRows *) trees->rows)->level = (AgCpuLevel) level;
+				for (size_t i = 0; i < 200 * 4; i++)
+					scores[i] = -77.0;
+				ag_trees_score_rows(trees, counts[c], features, scores);
+				AG_CHECK(memcmp(scores, alone, n * sizeof(double)) == 0);
+				AG_CHECK(n == 800 || scores[n] == -77.0); /* nothing behind the last row */
+			}
 		}
 		ag_trees_free(trees);
 	}
@@ -214,16 +220,30 @@ rows_that_do_not_fit(void)
 		ag_trees_score(trees, features + i, &one);
 		AG_CHECK(scores[i] == one);
 	}
-	/* exactly 254 are told apart */
-	for (uint64_t i = 0; i < trees->n_nodes; i++)
-		nodes[i].threshold = (double) (i % 254) / 32.0 - 4.0;
-	AG_CHECK_EQ(ag_trees_prepare_rows(&ctx, trees), AG_OK);
-	AG_CHECK(trees->rows != NULL);
-	ag_trees_score_rows(trees, 64, features, scores);
-	for (int i = 0; i < 64; i++)
+	/* exactly 254 are told apart, and any fewer */
+	for (uint64_t n_cuts = 254; n_cuts > 0; n_cuts = n_cuts > 130 ? n_cuts - 31 : n_cuts - 1)
 	{
-		ag_trees_score(trees, features + i, &one);
-		AG_CHECK(scores[i] == one);
+		for (uint64_t i = 0; i < trees->n_nodes; i++)
+			nodes[i].threshold = (double) (i % n_cuts) / 32.0 - 4.0;
+		trees->rows = NULL;
+		AG_CHECK_EQ(ag_trees_prepare_rows(&ctx, trees), AG_OK);
+		AG_REQUIRE(trees->rows != NULL);
+		/* below, at and between cuts */
+		for (uint64_t i = 0; i < 62; i++)
+			features[i] =
+				(double) ag_random_below(n_cuts, i, n_cuts * 2 + 3) / 64.0 - 4.0 - 1.0 / 64;
+		features[62] = (double) NAN;
+		features[63] = (double) INFINITY;
+		for (int level = AG_CPU_PORTABLE; level <= (int) ag_cpu_level(); level++)
+		{
+			((AgTreeRows *) trees->rows)->level = (AgCpuLevel) level;
+			ag_trees_score_rows(trees, 64, features, scores);
+			for (int i = 0; i < 64; i++)
+			{
+				ag_trees_score(trees, features + i, &one);
+				AG_CHECK(scores[i] == one);
+			}
+		}
 	}
 	ag_trees_free(trees);
 	trees = make((RandomTrees){17, 600, 300, 1, 60, AG_LINK_IDENTITY});

@@ -1,11 +1,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-
-#include "engine/model/trees_rows.h"
+#include "engine/model/trees_block.h"
 #include "engine/model/trees_walk.h"
 
 /* With more leaves than this in the mean, walking each row on its own is faster. */
@@ -94,7 +90,7 @@ make_inputs(const AgContext *ctx, Preparation *preparation)
 		double *thresholds = preparation->thresholds + preparation->first[f];
 		uint64_t n = preparation->first[f + 1] - preparation->first[f];
 		AgRowsInput *input = &preparation->inputs[preparation->n_inputs];
-		uint32_t n_unique, n_padded = 1;
+		uint32_t n_unique, n_room, n_padded = 1;
 		double *cuts;
 
 		if (n == 0)
@@ -107,10 +103,11 @@ make_inputs(const AgContext *ctx, Preparation *preparation)
 		}
 		while (n_padded < n_unique)
 			n_padded = 2 * n_padded + 1;
-		cuts = ag_arena_alloc(&trees->arena, n_padded, sizeof *cuts);
+		n_room = n_padded + AG_ROWS_CUTS_BEHIND;
+		cuts = ag_arena_alloc(&trees->arena, n_room, sizeof *cuts);
 		if (cuts == NULL)
-			return ag_mem_error(ctx->mem, n_padded * sizeof *cuts, ctx->error);
-		for (uint32_t i = 0; i < n_padded; i++)
+			return ag_mem_error(ctx->mem, n_room * sizeof *cuts, ctx->error);
+		for (uint32_t i = 0; i < n_room; i++)
 			cuts[i] = i < n_unique ? thresholds[i] : (double) INFINITY;
 		*input = (AgRowsInput){f, n_padded, cuts, {-1, -1}};
 		preparation->input_of[f] = preparation->n_inputs++;
@@ -168,6 +165,7 @@ prepare(const AgContext *ctx, Preparation *preparation)
 	rows->n_inputs = preparation->n_inputs;
 	rows->inputs = preparation->inputs;
 	rows->nodes = nodes;
+	rows->level = ag_cpu_level();
 	if (preparation->fits)
 		trees->rows = rows;
 	return AG_OK;
@@ -196,138 +194,24 @@ done:
 
 /* --- scoring */
 
-/* The bytes of one input. Step by step for all rows, so that their searches overlap. */
 static void
-fill_bytes(const AgRowsInput *input, uint32_t n_rows, uint32_t n_features, const double *features,
-		   uint8_t (*columns)[AG_ROWS_BLOCK])
+add_tree(const AgBlockOps *ops, const AgBlock *block, const AgTree *tree, double *scores)
 {
-	double x[AG_ROWS_BLOCK];
-	uint32_t at[AG_ROWS_BLOCK] = {0};
-
-	for (uint32_t i = 0; i < n_rows; i++)
-		x[i] = features[(size_t) i * n_features + input->feature];
-	for (int bit = 31 - __builtin_clz(input->n_cuts); bit >= 0; bit--)
-	{
-		const double *cuts = input->cuts + (1u << bit) - 1;
-
-		for (uint32_t i = 0; i < n_rows; i++)
-			at[i] += (uint32_t) (cuts[at[i]] < x[i]) << bit;
-	}
-	for (int side = 0; side < 2; side++)
-		if (input->column[side] >= 0)
-			for (uint32_t i = 0; i < n_rows; i++)
-				columns[input->column[side]][i] = (uint8_t) (x[i] == x[i] ? at[i]
-															 : side == 0  ? 255
-																		  : 0);
-}
-
-/* The rows whose byte is at most cut, as bits. */
-static uint64_t
-rows_up_to(const uint8_t *column, uint8_t cut)
-{
-	uint64_t rows = 0;
-
-#ifdef __SSE2__
-	__m128i most = _mm_set1_epi8((char) cut);
-
-	for (int i = 0; i < AG_ROWS_BLOCK / 16; i++)
-	{
-		__m128i bytes = _mm_load_si128((const __m128i *) column + i);
-		__m128i is_left = _mm_cmpeq_epi8(_mm_min_epu8(bytes, most), bytes);
-
-		rows |= (uint64_t) (uint32_t) _mm_movemask_epi8(is_left) << (16 * i);
-	}
-#else
-	for (int i = 0; i < AG_ROWS_BLOCK; i++)
-		rows |= (uint64_t) (column[i] <= cut) << i;
-#endif
-	return rows;
-}
-
-/* The rows among `rows` whose category goes left. */
-static uint64_t
-rows_in_set(const AgTrees *trees, const AgTreeNode *node, uint64_t rows, const double *features,
-			const uint32_t (*codes)[AG_ROWS_BLOCK])
-{
-	uint64_t left = 0;
-
-	if (node->feature >= trees->n_features)
-	{
-		const uint32_t *column = codes[node->feature - trees->n_features];
-
-		for (uint64_t rest = rows; rest != 0; rest &= rest - 1)
-		{
-			int i = __builtin_ctzll(rest);
-
-			left |= (uint64_t) ag_node_goes_left(trees, node, (double) column[i]) << i;
-		}
-		return left;
-	}
-
-	for (uint64_t rest = rows; rest != 0; rest &= rest - 1)
-	{
-		int i = __builtin_ctzll(rest);
-		double x = features[(size_t) i * trees->n_features + node->feature];
-
-		left |= (uint64_t) ag_node_goes_left(trees, node, x) << i;
-	}
-	return left;
-}
-
-/*
- * The leaf of each row, of at most 256: the masks are folded into eight planes, plane b of the rows whose leaf's number
- * has bit b, and those are turned byte by byte (the 8 x 8 bit transposition of Warren's Hacker's Delight, section 7-3).
- * Nothing branches on a mask: a loop over the rows of each leaf would be mispredicted leaf after leaf.
- */
-static void
-number_leaves(const uint64_t *masks, uint32_t n_leaves, uint8_t *leaf_of)
-{
-	uint64_t planes[8] = {0};
-
-	for (uint32_t l = 0; l < n_leaves; l++)
-		for (int b = 0; b < 8; b++)
-			planes[b] |= masks[l] & (UINT64_C(0) - (l >> b & 1));
-	for (int g = 0; g < AG_ROWS_BLOCK / 8; g++)
-	{
-		uint64_t x = 0, t;
-
-		for (int b = 0; b < 8; b++)
-			x |= (planes[b] >> (8 * g) & 0xFF) << (8 * b);
-		t = (x ^ x >> 7) & UINT64_C(0x00AA00AA00AA00AA);
-		x ^= t ^ t << 7;
-		t = (x ^ x >> 14) & UINT64_C(0x0000CCCC0000CCCC);
-		x ^= t ^ t << 14;
-		t = (x ^ x >> 28) & UINT64_C(0x00000000F0F0F0F0);
-		x ^= t ^ t << 28;
-		memcpy(leaf_of + 8 * g, &x, 8);
-	}
-}
-
-static void
-add_tree(const AgTrees *trees, const AgTree *tree, uint32_t n_rows, const double *features,
-		 const uint8_t (*columns)[AG_ROWS_BLOCK], const uint32_t (*codes)[AG_ROWS_BLOCK],
-		 double *scores)
-{
-	const AgRowsNode *nodes = trees->rows->nodes + tree->first_node;
+	const AgTrees *trees = block->trees;
 	const double *leaves = trees->leaves + tree->first_leaf;
 	uint64_t reached[2 * AG_ROWS_MAX_NODES + 1]; /* nodes, then leaves */
 	uint8_t leaf_of[AG_ROWS_BLOCK];
 
-	reached[0] = ~UINT64_C(0) >> (AG_ROWS_BLOCK - n_rows);
-	for (uint32_t i = 0; i < tree->n_nodes; i++)
-	{
-		uint64_t rows = reached[i], left;
-
-		left = nodes[i].is_category
-				   ? rows_in_set(trees, &trees->nodes[tree->first_node + i], rows, features, codes)
-				   : rows & rows_up_to(columns[nodes[i].column], nodes[i].cut);
-		reached[nodes[i].left] = left;
-		reached[nodes[i].right] = rows & ~left;
-	}
-	number_leaves(reached + tree->n_nodes, tree->n_leaves, leaf_of);
-	for (uint32_t i = 0; i < n_rows; i++)
-		ag_leaf_add(trees, tree->output, leaves[leaf_of[i]],
-					scores + (size_t) i * trees->n_outputs);
+	reached[0] = ~UINT64_C(0) >> (AG_ROWS_BLOCK - block->n_rows);
+	ops->reach(block, tree, reached);
+	ops->number_leaves(reached + tree->n_nodes, tree->n_leaves, leaf_of);
+	if (trees->n_outputs == 1 && trees->vectors == NULL)
+		for (uint32_t i = 0; i < block->n_rows; i++)
+			scores[i] += leaves[leaf_of[i]];
+	else
+		for (uint32_t i = 0; i < block->n_rows; i++)
+			ag_leaf_add(trees, tree->output, leaves[leaf_of[i]],
+						scores + (size_t) i * trees->n_outputs);
 }
 
 static void
@@ -335,12 +219,15 @@ score_block(const AgTrees *trees, uint32_t n_rows, const double *features, doubl
 {
 	uint8_t columns[AG_ROWS_MAX_COLUMNS][AG_ROWS_BLOCK] __attribute__((aligned(64)));
 	uint32_t codes[AG_ROWS_MAX_COMBOS][AG_ROWS_BLOCK];
+	const AgBlockOps *ops = ag_block_ops(trees->rows->level);
+	const AgBlock block = {trees, n_rows, features, (const uint8_t(*)[AG_ROWS_BLOCK]) columns,
+						   (const uint32_t(*)[AG_ROWS_BLOCK]) codes};
 
 	for (uint32_t c = 0; c < trees->n_combos; c++)
 		for (uint32_t i = 0; i < n_rows; i++)
 			codes[c][i] = ag_combo_code(trees, c, features + (size_t) i * trees->n_features);
 	for (uint32_t j = 0; j < trees->rows->n_inputs; j++)
-		fill_bytes(&trees->rows->inputs[j], n_rows, trees->n_features, features, columns);
+		ops->fill(&trees->rows->inputs[j], n_rows, trees->n_features, features, columns);
 	for (uint32_t i = 0; i < n_rows; i++)
 		memcpy(scores + (size_t) i * trees->n_outputs, trees->base,
 			   trees->n_outputs * sizeof(double));
@@ -350,8 +237,7 @@ score_block(const AgTrees *trees, uint32_t n_rows, const double *features, doubl
 
 		if (tree->n_nodes <= AG_ROWS_MAX_NODES)
 		{
-			add_tree(trees, tree, n_rows, features, (const uint8_t(*)[AG_ROWS_BLOCK]) columns,
-					 (const uint32_t(*)[AG_ROWS_BLOCK]) codes, scores);
+			add_tree(ops, &block, tree, scores);
 			continue;
 		}
 		for (uint32_t i = 0; i < n_rows; i++)

@@ -9,12 +9,14 @@
 #ifndef AG_TREES_ROWS_H
 #define AG_TREES_ROWS_H
 
+#include "engine/model/lanes.h"
 #include "engine/model/trees.h"
 
 #define AG_ROWS_BLOCK 64
 #define AG_ROWS_MAX_COLUMNS 512 /* byte columns, on the stack: 32 KiB */
 #define AG_ROWS_MAX_NODES 255   /* larger trees are walked */
 #define AG_ROWS_MAX_CUTS 254
+#define AG_ROWS_CUTS_BEHIND 7  /* eight are read at a time */
 #define AG_ROWS_MAX_COMBOS 128 /* their codes are on the stack: 32 KiB */
 
 typedef struct AgRowsNode
@@ -29,7 +31,8 @@ typedef struct AgRowsNode
 typedef struct AgRowsInput
 {
 	uint32_t feature;
-	uint32_t n_cuts;    /* padded with infinity to 2^k - 1 */
+	uint32_t
+		n_cuts; /* padded with infinity to 2^k - 1, and AG_ROWS_CUTS_BEHIND more that don't count */
 	const double *cuts; /* ascending */
 	int32_t column[2];  /* of the missing right, left; -1: no node needs it */
 } AgRowsInput;
@@ -39,6 +42,7 @@ typedef struct AgTreeRows
 	uint32_t n_inputs;
 	const AgRowsInput *inputs;
 	const AgRowsNode *nodes; /* as AgTrees.nodes; undefined for trees of over AG_ROWS_MAX_NODES */
+	AgCpuLevel level;        /* what scores them; the bytes are the same */
 } AgTreeRows;
 
 #endif

@@ -1,0 +1,308 @@
+/*
+ * trees_block.c - see trees_block.h.
+ */
+#include <string.h>
+
+#include "engine/model/trees_block.h"
+#include "engine/model/trees_walk.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+/* The rows among `rows` whose category goes left. */
+static __attribute__((noinline)) uint64_t
+rows_in_set(const AgBlock *block, const AgTreeNode *node, uint64_t rows)
+{
+	const AgTrees *trees = block->trees;
+	uint64_t left = 0;
+
+	if (node->feature >= trees->n_features)
+	{
+		const uint32_t *column = block->codes[node->feature - trees->n_features];
+
+		for (uint64_t rest = rows; rest != 0; rest &= rest - 1)
+		{
+			int i = __builtin_ctzll(rest);
+
+			left |= (uint64_t) ag_node_goes_left(trees, node, (double) column[i]) << i;
+		}
+		return left;
+	}
+
+	for (uint64_t rest = rows; rest != 0; rest &= rest - 1)
+	{
+		int i = __builtin_ctzll(rest);
+		double x = block->features[(size_t) i * trees->n_features + node->feature];
+
+		left |= (uint64_t) ag_node_goes_left(trees, node, x) << i;
+	}
+	return left;
+}
+
+/* A tree's nodes, parents first: UP_TO(column, cut) is the rows whose byte is at most cut. */
+#define DEFINE_REACH(name, TARGET, UP_TO)                                                          \
+	TARGET static void name(const AgBlock *block, const AgTree *tree, uint64_t *reached)           \
+	{                                                                                              \
+		const AgTreeNode *originals = block->trees->nodes + tree->first_node;                      \
+		const AgRowsNode *nodes = block->trees->rows->nodes + tree->first_node;                    \
+                                                                                                   \
+		for (uint32_t i = 0; i < tree->n_nodes; i++)                                               \
+		{                                                                                          \
+			uint64_t rows = reached[i], left;                                                      \
+                                                                                                   \
+			left = nodes[i].is_category                                                            \
+					   ? rows_in_set(block, &originals[i], rows)                                   \
+					   : rows & UP_TO(block->columns[nodes[i].column], nodes[i].cut);              \
+			reached[nodes[i].left] = left;                                                         \
+			reached[nodes[i].right] = rows ^ left;                                                 \
+		}                                                                                          \
+	}
+
+/* --- any CPU, or as compilers make it of the same text */
+
+/* The bytes of one input. Step by step for all rows, so that their searches overlap. */
+static inline __attribute__((always_inline)) void
+fill_bytes(const AgRowsInput *input, uint32_t n_rows, uint32_t n_features, const double *features,
+		   uint8_t (*columns)[AG_ROWS_BLOCK])
+{
+	double x[AG_ROWS_BLOCK];
+	uint32_t at[AG_ROWS_BLOCK] = {0};
+
+	for (uint32_t i = 0; i < n_rows; i++)
+		x[i] = features[(size_t) i * n_features + input->feature];
+	for (int bit = 31 - __builtin_clz(input->n_cuts); bit >= 0; bit--)
+	{
+		const double *cuts = input->cuts + (1u << bit) - 1;
+
+		for (uint32_t i = 0; i < n_rows; i++)
+			at[i] += (uint32_t) (cuts[at[i]] < x[i]) << bit;
+	}
+	for (int side = 0; side < 2; side++)
+		if (input->column[side] >= 0)
+			for (uint32_t i = 0; i < n_rows; i++)
+				columns[input->column[side]][i] = (uint8_t) (x[i] == x[i] ? at[i]
+															 : side == 0  ? 255
+																		  : 0);
+}
+
+/*
+ * The leaf of each row, of at most 256: the masks are folded into eight planes, plane b of the rows whose leaf's number
+ * has bit b, and those are turned byte by byte (the 8 x 8 bit transposition of Warren's Hacker's Delight, section 7-3).
+ * Nothing branches on a mask: a loop over the rows of each leaf would be mispredicted leaf after leaf.
+ */
+static inline __attribute__((always_inline)) void
+number_leaves(const uint64_t *masks, uint32_t n_leaves, uint8_t *leaf_of)
+{
+	uint64_t planes[8] = {0};
+
+	for (uint32_t l = 0; l < n_leaves; l++)
+		for (int b = 0; b < 8; b++)
+			planes[b] |= masks[l] & (UINT64_C(0) - (l >> b & 1));
+	for (int g = 0; g < AG_ROWS_BLOCK / 8; g++)
+	{
+		uint64_t x = 0, t;
+
+		for (int b = 0; b < 8; b++)
+			x |= (planes[b] >> (8 * g) & 0xFF) << (8 * b);
+		t = (x ^ x >> 7) & UINT64_C(0x00AA00AA00AA00AA);
+		x ^= t ^ t << 7;
+		t = (x ^ x >> 14) & UINT64_C(0x0000CCCC0000CCCC);
+		x ^= t ^ t << 14;
+		t = (x ^ x >> 28) & UINT64_C(0x00000000F0F0F0F0);
+		x ^= t ^ t << 28;
+		memcpy(leaf_of + 8 * g, &x, 8);
+	}
+}
+
+static inline uint64_t
+up_to_portable(const uint8_t *column, uint8_t cut)
+{
+	uint64_t rows = 0;
+
+#ifdef __SSE2__
+	__m128i most = _mm_set1_epi8((char) cut);
+
+	for (int i = 0; i < AG_ROWS_BLOCK / 16; i++)
+	{
+		__m128i bytes = _mm_load_si128((const __m128i *) column + i);
+		__m128i is_left = _mm_cmpeq_epi8(_mm_min_epu8(bytes, most), bytes);
+
+		rows |= (uint64_t) (uint32_t) _mm_movemask_epi8(is_left) << (16 * i);
+	}
+#else
+	for (int i = 0; i < AG_ROWS_BLOCK; i++)
+		rows |= (uint64_t) (column[i] <= cut) << i;
+#endif
+	return rows;
+}
+
+static void
+fill_portable(const AgRowsInput *input, uint32_t n_rows, uint32_t n_features,
+			  const double *features, uint8_t (*columns)[AG_ROWS_BLOCK])
+{
+	fill_bytes(input, n_rows, n_features, features, columns);
+}
+
+static void
+number_portable(const uint64_t *masks, uint32_t n_leaves, uint8_t *leaf_of)
+{
+	number_leaves(masks, n_leaves, leaf_of);
+}
+
+DEFINE_REACH(reach_portable, , up_to_portable)
+
+#if defined(__x86_64__)
+
+/* --- AVX2 */
+
+#define AVX2 __attribute__((target("avx2")))
+
+AVX2 static inline uint64_t
+up_to_avx2(const uint8_t *column, uint8_t cut)
+{
+	__m256i most = _mm256_set1_epi8((char) cut);
+	__m256i low = _mm256_load_si256((const __m256i *) column);
+	__m256i high = _mm256_load_si256((const __m256i *) column + 1);
+	__m256i low_left = _mm256_cmpeq_epi8(_mm256_min_epu8(low, most), low);
+	__m256i high_left = _mm256_cmpeq_epi8(_mm256_min_epu8(high, most), high);
+
+	return (uint64_t) (uint32_t) _mm256_movemask_epi8(high_left) << 32 |
+		   (uint32_t) _mm256_movemask_epi8(low_left);
+}
+
+AVX2 static void
+fill_avx2(const AgRowsInput *input, uint32_t n_rows, uint32_t n_features, const double *features,
+		  uint8_t (*columns)[AG_ROWS_BLOCK])
+{
+	fill_bytes(input, n_rows, n_features, features, columns);
+}
+
+AVX2 static void
+number_avx2(const uint64_t *masks, uint32_t n_leaves, uint8_t *leaf_of)
+{
+	number_leaves(masks, n_leaves, leaf_of);
+}
+
+DEFINE_REACH(reach_avx2, AVX2, up_to_avx2)
+
+/* --- AVX-512 */
+
+#define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,popcnt")))
+
+AVX512 static inline uint64_t
+up_to_avx512(const uint8_t *column, uint8_t cut)
+{
+	uint64_t rows = _mm512_cmple_epu8_mask(_mm512_load_si512(column), _mm512_set1_epi8((char) cut));
+
+	/* Out of the mask registers: what follows is slower in them, and compilers don't know. */
+	__asm__("" : "+r"(rows));
+	return rows;
+}
+
+/*
+ * A step of the search for all rows that chooses among n <= 16 cuts: they are in registers. The first steps are the wide
+ * ones, with few cuts in question.
+ */
+AVX512 static inline void
+step_avx512(const AgRowsInput *input, uint32_t n, int bit, uint32_t n_rows, const double *x,
+			uint32_t *at)
+{
+	const double *cuts = input->cuts + (1u << bit) - 1;
+	double few[16] = {0};
+	__m256i step = _mm256_set1_epi32(1 << bit);
+	__m512d low, high;
+
+	for (uint32_t i = 0; i < n; i++)
+		few[i] = cuts[(size_t) i << (bit + 1)];
+	low = _mm512_loadu_pd(few);
+	high = _mm512_loadu_pd(few + 8);
+	for (uint32_t i = 0; i < n_rows; i += 8)
+	{
+		__m256i place = _mm256_load_si256((const __m256i *) (at + i));
+		__m512i which = _mm512_cvtepu32_epi64(_mm256_srli_epi32(place, (unsigned) bit + 1));
+		__m512d cut = _mm512_permutex2var_pd(low, which, high);
+		__mmask8 is_below = _mm512_cmp_pd_mask(cut, _mm512_load_pd(x + i), _CMP_LT_OQ);
+
+		_mm256_store_si256((__m256i *) (at + i),
+						   _mm256_mask_add_epi32(place, is_below, place, step));
+	}
+}
+
+/* The last three steps are one: of eight neighbours it is counted how many are below. Gathers would take longer. */
+AVX512 static void
+fill_avx512(const AgRowsInput *input, uint32_t n_rows, uint32_t n_features, const double *features,
+			uint8_t (*columns)[AG_ROWS_BLOCK])
+{
+	double x[AG_ROWS_BLOCK] __attribute__((aligned(64)));
+	uint32_t at[AG_ROWS_BLOCK] __attribute__((aligned(64))) = {0};
+	int bit = 31 - __builtin_clz(input->n_cuts);
+
+	for (uint32_t i = 0; i < AG_ROWS_BLOCK; i++)
+		x[i] = i < n_rows ? features[(size_t) i * n_features + input->feature] : 0.0;
+	for (; bit >= 0 && (input->n_cuts + 1) >> (bit + 1) <= 16; bit--)
+		step_avx512(input, (input->n_cuts + 1) >> (bit + 1), bit, n_rows, x, at);
+	for (uint32_t i = 0; bit >= 0 && i < n_rows; i++)
+	{
+		__m512d cuts = _mm512_loadu_pd(input->cuts + at[i]);
+
+		at[i] += (uint32_t) __builtin_popcount(
+			_mm512_cmp_pd_mask(cuts, _mm512_set1_pd(x[i]), _CMP_LT_OQ));
+	}
+	for (uint32_t i = 0; i < n_rows; i += 8)
+	{
+		__m512d value = _mm512_load_pd(x + i);
+		__mmask8 is_number = _mm512_cmp_pd_mask(value, value, _CMP_ORD_Q);
+		__m128i bytes = _mm256_cvtepi32_epi8(_mm256_load_si256((const __m256i *) (at + i)));
+
+		for (int side = 0; side < 2; side++)
+			if (input->column[side] >= 0)
+				_mm_storel_epi64(
+					(__m128i *) &columns[input->column[side]][i],
+					_mm_mask_mov_epi8(_mm_set1_epi8(side == 0 ? -1 : 0), is_number, bytes));
+	}
+}
+
+/* Each row has one leaf, so the order doesn't matter: four chains. */
+AVX512 static void
+number_avx512(const uint64_t *masks, uint32_t n_leaves, uint8_t *leaf_of)
+{
+	__m512i numbers[4], leaf = _mm512_setzero_si512(), one = _mm512_set1_epi8(1);
+	uint32_t l = 0;
+
+	numbers[0] = numbers[1] = numbers[2] = numbers[3] = leaf;
+	for (; l + 4 <= n_leaves; l += 4)
+		for (int k = 0; k < 4; k++)
+		{
+			numbers[k] = _mm512_mask_mov_epi8(numbers[k], masks[l + (uint32_t) k], leaf);
+			leaf = _mm512_add_epi8(leaf, one);
+		}
+	for (; l < n_leaves; l++)
+	{
+		numbers[0] = _mm512_mask_mov_epi8(numbers[0], masks[l], leaf);
+		leaf = _mm512_add_epi8(leaf, one);
+	}
+	numbers[0] = _mm512_or_si512(numbers[0], numbers[1]);
+	numbers[2] = _mm512_or_si512(numbers[2], numbers[3]);
+	_mm512_storeu_si512(leaf_of, _mm512_or_si512(numbers[0], numbers[2]));
+}
+
+DEFINE_REACH(reach_avx512, AVX512, up_to_avx512)
+#endif
+
+const AgBlockOps *
+ag_block_ops(AgCpuLevel level)
+{
+	static const AgBlockOps portable = {fill_portable, reach_portable, number_portable};
+#if defined(__x86_64__)
+	static const AgBlockOps avx2 = {fill_avx2, reach_avx2, number_avx2};
+	static const AgBlockOps avx512 = {fill_avx512, reach_avx512, number_avx512};
+
+	if (level == AG_CPU_AVX512)
+		return &avx512;
+	if (level == AG_CPU_AVX2)
+		return &avx2;
+#endif
+	(void) level;
+	return &portable;
+}

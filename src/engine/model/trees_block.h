@@ -1,0 +1,32 @@
+/*
+ * trees_block.h - the inner loops of trees_rows.c, by kind of CPU; all give the same bytes. Private to trees*.c.
+ */
+#ifndef AG_TREES_BLOCK_H
+#define AG_TREES_BLOCK_H
+
+#include "engine/model/trees_rows.h"
+
+/* Up to AG_ROWS_BLOCK rows at work. */
+typedef struct AgBlock
+{
+	const AgTrees *trees;
+	uint32_t n_rows;
+	const double *features;
+	const uint8_t (*columns)[AG_ROWS_BLOCK]; /* aligned to 64 bytes */
+	const uint32_t (*codes)[AG_ROWS_BLOCK];
+} AgBlock;
+
+typedef struct AgBlockOps
+{
+	/* The bytes of one input. */
+	void (*fill)(const AgRowsInput *input, uint32_t n_rows, uint32_t n_features,
+				 const double *features, uint8_t (*columns)[AG_ROWS_BLOCK]);
+	/* The rows that reach each node and then each leaf, as bits: reached[0] is given. */
+	void (*reach)(const AgBlock *block, const AgTree *tree, uint64_t *reached);
+	/* The leaf of each row, of at most 256; each row is in one mask; 0 for rows that are in none. */
+	void (*number_leaves)(const uint64_t *masks, uint32_t n_leaves, uint8_t leaf_of[AG_ROWS_BLOCK]);
+} AgBlockOps;
+
+const AgBlockOps *ag_block_ops(AgCpuLevel level);
+
+#endif
