@@ -13,6 +13,8 @@
 #   make prove-installcheck   TAP tests, which start servers of their own (PROVE_TESTS=files: some of them)
 #   make bench-train      times GBM and XGB against LightGBM and XGBoost (BENCH_PYTHON, a Python that has them;
 #                         BENCH_CASES=names, BENCH_REPEATS=N)
+#   make bench-predict    what predictions in SQL cost, on a throw-away server (BENCH_PYTHON as above, BENCH_PART=one of
+#                         rows, connect, lookup, memory)
 #   make format           clang-format on every source file
 #   make dist             build/ag_pg-VERSION.tar.gz
 
@@ -141,6 +143,10 @@ bench-train: build/bench/train_table build/bench/build_histogram
 	build/bench/build_histogram
 	test/bench/bench_train
 .PHONY: bench-train
+
+bench-predict:
+	test/with_cluster -d bench -c 'shared_buffers = 512MB' test/bench/predict.sh
+.PHONY: bench-predict
 
 check-unit: $(UNIT_PROGRAMS)
 	@failed=; for t in $(UNIT); do printf '%s: ' $$t; build/unit/$$t || failed="$$failed $$t"; done; \

@@ -401,3 +401,9 @@ ag_converter_run(AgConverter *converter, Datum value, bool is_null, AgValue *out
 	if (!is_null)
 		converter->read(converter, value, out);
 }
+
+bool
+ag_converter_is_float8(const AgConverter *converter)
+{
+	return converter->read == read_float8;
+}

@@ -38,6 +38,9 @@ extern AgConverter *ag_converter_create(Oid typid, AgType type, const char *colu
  */
 extern void ag_converter_run(AgConverter *converter, Datum value, bool is_null, AgValue *out);
 
+/* Is a value a float8 that becomes a FLOAT64 as it is? Then a hot loop may do so itself. */
+extern bool ag_converter_is_float8(const AgConverter *converter);
+
 /* The same from a text form (JSON strings, numbers, booleans). */
 extern void ag_converter_run_text(AgConverter *converter, const char *text, AgValue *out);
 

@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "common/shortest_dec.h"
 #include "fmgr.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
@@ -22,13 +23,27 @@ typedef struct Job
 {
 	const AgOpenModel *model;
 	JsonbValue *class_keys;
-	double *out; /* [AG_BATCH_ROWS][n_outputs] */
+	Datum *class_texts; /* the classes' names */
+	double *out;        /* [AG_BATCH_ROWS][n_outputs] */
 	AgSrf srf;
 } Job;
+
+/* A number's text; to: VARHDRSZ + DOUBLE_SHORTEST_DECIMAL_LEN bytes. */
+static Datum
+put_number_text(double value, char *to)
+{
+	SET_VARSIZE(to, VARHDRSZ + double_to_shortest_decimal_bufn(value, VARDATA(to)));
+	return PointerGetDatum(to);
+}
 
 static void
 put_prediction(Job *job, const char *key, const double *out)
 {
+	union
+	{
+		char bytes[VARHDRSZ + DOUBLE_SHORTEST_DECIMAL_LEN];
+		int32 aligned;
+	} text;
 	const AgOpenModel *model = job->model;
 	double value = out[model->middle];
 	Datum values[5];
@@ -41,14 +56,14 @@ put_prediction(Job *job, const char *key, const double *out)
 	values[4] = nulls[4] ? (Datum) 0 : ag_result_quantiles(model, out);
 	if (model->n_classes > 0)
 	{
-		const AgClass *class = &model->classes[ag_model_best_class(model, out)];
+		int best = ag_model_best_class(model, out);
 
-		value = class->number;
-		ag_srf_text(values, nulls, 1, ag_model_text(model, class->name, class->n_bytes));
+		value = model->classes[best].number;
+		values[1] = job->class_texts[best];
 		values[3] = JsonbPGetDatum(ag_result_proba(model, job->class_keys, out));
 	}
 	else
-		ag_srf_text(values, nulls, 1, ag_result_number_text(value));
+		values[1] = put_number_text(value, text.bytes);
 	ag_srf_number(values, nulls, 2, value);
 	ag_srf_row(&job->srf, values, nulls);
 }
@@ -82,6 +97,9 @@ ag_sql_predict_table(PG_FUNCTION_ARGS)
 	ag_catalog_find(name, &id, &member, &row);
 	job.model = ag_cache_get(&id, member != NULL ? member : row->best_model, CurrentMemoryContext);
 	job.class_keys = ag_result_class_keys(job.model);
+	job.class_texts = palloc(sizeof(Datum) * Max(job.model->n_classes, 1));
+	for (int i = 0; i < job.model->n_classes; i++)
+		job.class_texts[i] = CStringGetTextDatum(job.class_keys[i].val.string.val);
 	job.out = MemoryContextAllocHuge(CurrentMemoryContext,
 									 sizeof(double) * AG_BATCH_ROWS * job.model->n_outputs);
 	ag_batch_run(text_to_cstring(PG_GETARG_TEXT_PP(1)), name, job.model,

@@ -28,6 +28,7 @@ typedef struct Input
 	/* record and slot */
 	int column; /* from 0 */
 	AgConverter *converter;
+	bool is_float8; /* see ag_converter_is_float8 */
 	/* JSON, made when first needed */
 	AgConverter *from_text, *from_number;
 } Input;
@@ -196,6 +197,7 @@ ag_row_map_bind(AgRowMap *map, TupleDesc desc)
 		input->converter =
 			ag_converter_create(TupleDescAttr(desc, input->column)->atttypid, input->type,
 								input->name, map->zone, map->model->raw_text);
+		input->is_float8 = ag_converter_is_float8(input->converter);
 		map->n_columns = Max(map->n_columns, input->column + 1);
 	}
 	/* with the columns' missing values: a tuple may be older than ALTER TABLE ... ADD COLUMN */
@@ -215,6 +217,18 @@ bind_type(AgRowMap *map, Oid type, int32 typmod)
 	map->identity = assign_record_type_identifier(type, typmod);
 }
 
+static inline void
+convert(const Input *input, Datum datum, bool is_null, AgValue *value)
+{
+	if (!input->is_float8)
+	{
+		ag_converter_run(input->converter, datum, is_null, value);
+		return;
+	}
+	value->is_null = is_null;
+	value->v.f64 = is_null ? 0.0 : DatumGetFloat8(datum);
+}
+
 const AgValue *
 ag_row_from_slot(AgRowMap *map, TupleTableSlot *slot)
 {
@@ -223,8 +237,8 @@ ag_row_from_slot(AgRowMap *map, TupleTableSlot *slot)
 	{
 		const Input *input = &map->used[i];
 
-		ag_converter_run(input->converter, slot->tts_values[input->column],
-						 slot->tts_isnull[input->column], &map->values[input->at]);
+		convert(input, slot->tts_values[input->column], slot->tts_isnull[input->column],
+				&map->values[input->at]);
 	}
 	return map->values;
 }
@@ -242,8 +256,8 @@ ag_row_from_arguments(AgRowMap *map, const NullableDatum *arguments)
 	{
 		const Input *input = &map->used[i];
 
-		ag_converter_run(input->converter, arguments[input->column].value,
-						 arguments[input->column].isnull, &map->values[input->at]);
+		convert(input, arguments[input->column].value, arguments[input->column].isnull,
+				&map->values[input->at]);
 	}
 	return map->values;
 }

@@ -60,7 +60,6 @@ if wants rows; then
 	fi
 fi
 if wants connect; then
-	q -c "SELECT 'model: ' || pg_size_pretty(sum(size_bytes)) FROM ag_models WHERE name = 'm'" || :
 	one="SELECT ag_predict('m', t) FROM t WHERE id = 7"
 	warm="SELECT * FROM t WHERE id = 7"
 	show() { awk -v s="$2" -v name="$1" 'BEGIN {printf "%-58s %8.3f ms\n", name, s * 1e3}'; }
@@ -93,6 +92,6 @@ if wants memory; then
 	anon="SELECT substring(pg_read_file('/proc/self/status') FROM 'RssAnon:\s*([0-9]+)')::int"
 	before=$(q -c "SELECT c1 FROM t WHERE id = 7" -c "$anon" | tail -n 1)
 	after=$(q -c "SELECT ag_predict('big', t) FROM t WHERE id = 7" -c "$anon" | tail -n 1)
-	size=$(q -c "SELECT sum(size_bytes) FROM ag_models WHERE name = 'big'")
+	size=$(q -c "SELECT sum(octet_length(data)) FROM ag_image_data")
 	echo "session with a model of $((size / 1000000)) MB: $(((after - before) / 1000)) MB more of its own memory"
 fi

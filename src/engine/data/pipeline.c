@@ -357,9 +357,11 @@ done:
 	return status;
 }
 
-static double
+static inline double
 number_of_value(const AgFeature *feature, AgType type, const AgValue *value)
 {
+	if (type == AG_TYPE_FLOAT64) /* the commonest, for every row predicted */
+		return value->v.f64;
 	switch (type)
 	{
 		case AG_TYPE_BOOL:

@@ -46,14 +46,22 @@ rows_in_set(const AgBlock *block, const AgTreeNode *node, uint64_t rows)
 	{                                                                                              \
 		const AgTreeNode *originals = block->trees->nodes + tree->first_node;                      \
 		const AgRowsNode *nodes = block->trees->rows->nodes + tree->first_node;                    \
+		const uint8_t(*columns)[AG_ROWS_BLOCK] = block->columns;                                   \
+		uint32_t n = tree->n_nodes;                                                                \
                                                                                                    \
-		for (uint32_t i = 0; i < tree->n_nodes; i++)                                               \
+		for (uint32_t i = 0; i < n && !block->trees->rows->has_categories; i++)                    \
+		{                                                                                          \
+			uint64_t left = reached[i] & UP_TO(columns[nodes[i].column], nodes[i].cut);            \
+                                                                                                   \
+			reached[nodes[i].right] = reached[i] ^ left;                                           \
+			reached[nodes[i].left] = left;                                                         \
+		}                                                                                          \
+		for (uint32_t i = 0; i < n && block->trees->rows->has_categories; i++)                     \
 		{                                                                                          \
 			uint64_t rows = reached[i], left;                                                      \
                                                                                                    \
-			left = nodes[i].is_category                                                            \
-					   ? rows_in_set(block, &originals[i], rows)                                   \
-					   : rows & UP_TO(block->columns[nodes[i].column], nodes[i].cut);              \
+			left = nodes[i].is_category ? rows_in_set(block, &originals[i], rows)                  \
+										: rows & UP_TO(columns[nodes[i].column], nodes[i].cut);    \
 			reached[nodes[i].left] = left;                                                         \
 			reached[nodes[i].right] = rows ^ left;                                                 \
 		}                                                                                          \

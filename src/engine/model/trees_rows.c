@@ -165,6 +165,8 @@ prepare(const AgContext *ctx, Preparation *preparation)
 	rows->n_inputs = preparation->n_inputs;
 	rows->inputs = preparation->inputs;
 	rows->nodes = nodes;
+	for (uint64_t i = 0; i < trees->n_nodes; i++)
+		rows->has_categories |= !is_number(&trees->nodes[i]);
 	rows->level = ag_cpu_level();
 	if (preparation->fits)
 		trees->rows = rows;

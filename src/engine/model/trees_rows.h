@@ -42,7 +42,8 @@ typedef struct AgTreeRows
 	uint32_t n_inputs;
 	const AgRowsInput *inputs;
 	const AgRowsNode *nodes; /* as AgTrees.nodes; undefined for trees of over AG_ROWS_MAX_NODES */
-	AgCpuLevel level;        /* what scores them; the bytes are the same */
+	bool has_categories;
+	AgCpuLevel level; /* what scores them; the bytes are the same */
 } AgTreeRows;
 
 #endif
