@@ -603,7 +603,7 @@ CREATE FUNCTION @extschema@.ag_fit_summary(model text) RETURNS TABLE (item text,
         (9, 'metric', i ->> 'eval_metric'),
         (10, 'best model', i ->> 'best_model'),
         (11, 'validation score', i ->> 'score_val'),
-        (12, 'models', (SELECT string_agg(format('%s %s', l.model, round(l.score_val::numeric, 4)), ', ' ORDER BY o)
+        (12, 'models', (SELECT string_agg(concat_ws(' ', l.model, round(l.score_val::numeric, 4)), ', ' ORDER BY o)
             FROM @extschema@.ag_leaderboard(model, NULL::text) WITH ORDINALITY AS l (model, score_test, score_val, a, b, c, d, e, f, g, h, j, k, n, p, q, o))),
         (13, 'models left out', (SELECT string_agg(format('%s (%s)', f.model, f.reason), ', ') FROM @extschema@.ag_model_failures(model) AS f)),
         (14, 'seconds', i ->> 'fit_time'),

@@ -53,14 +53,26 @@ ag_export_need_plain(const AgExport *export, bool categories)
 			return ag_export_refuse(export, "can't hold combinations of categories");
 		name = ag_export_feature(export, node->feature)->name;
 		if (!ag_export_is_plain(export, node->feature))
-			return ag_error_set(
-				export->ctx->error, AG_ERR_UNSUPPORTED,
-				"format \"%s\" can't hold feature \"%s\", which is made of its column",
-				export->format, name);
+		{
+			ag_error_set(export->ctx->error, AG_ERR_UNSUPPORTED,
+						 "format \"%s\" can't hold feature \"%s\", which is made of its column",
+						 export->format, name);
+			ag_error_hint(
+				export->ctx->error,
+				"Format \"json\" can; or fit without that column, or on a query that makes "
+				"a number or category of it.");
+			return AG_ERR_UNSUPPORTED;
+		}
 		if (!categories && (node->flags & AG_NODE_CATEGORY) != 0)
-			return ag_error_set(export->ctx->error, AG_ERR_UNSUPPORTED,
-								"format \"%s\" can't hold feature \"%s\", a category",
-								export->format, name);
+		{
+			ag_error_set(export->ctx->error, AG_ERR_UNSUPPORTED,
+						 "format \"%s\" can't hold feature \"%s\", a category", export->format,
+						 name);
+			ag_error_hint(
+				export->ctx->error,
+				"Formats \"lightgbm_text\", \"onnx\", \"sql\" and \"json\" hold categories.");
+			return AG_ERR_UNSUPPORTED;
+		}
 	}
 	return AG_OK;
 }

@@ -58,6 +58,9 @@ extern uint64 ag_catalog_execute_on(const char *table, const char *sql, int n_ar
 extern uint64 ag_catalog_execute_latest(const char *sql, int n_args, Oid *types, Datum *values,
 										AgCatalogRowFn take, void *arg);
 
+/* What the data of an imported model begins with; "(imported: xgboost_json)". */
+#define AG_IMPORTED_DATA "(imported: "
+
 /* A row of ag_predictor, palloc'd. Texts in the server's encoding; jsonb values detoasted copies. */
 typedef struct AgPredictorRow
 {

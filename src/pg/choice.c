@@ -30,8 +30,9 @@ ag_choice_need_classes(const AgCall *call, const char *hint)
 						errhint("%s", hint)));
 }
 
-static void
-unknown_class(const AgOpenModel *model, const char *name, const char *text)
+/* The first of them, for a hint. */
+static const char *
+class_list(const AgOpenModel *model)
 {
 	StringInfoData list;
 	int n = Min(model->n_classes, 20);
@@ -40,10 +41,17 @@ unknown_class(const AgOpenModel *model, const char *name, const char *text)
 	for (int i = 0; i < n; i++)
 		appendStringInfo(&list, "%s\"%s\"", i == 0 ? "" : ", ",
 						 ag_model_text(model, model->classes[i].name, model->classes[i].n_bytes));
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("model \"%s\" has no class \"%s\"", name, text),
-			 errhint("Its classes are %s%s.", list.data, n < model->n_classes ? ", ..." : "")));
+	if (n < model->n_classes)
+		appendStringInfoString(&list, ", ...");
+	return list.data;
+}
+
+static void
+unknown_class(const AgOpenModel *model, const char *name, const char *text)
+{
+	ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					errmsg("model \"%s\" has no class \"%s\"", name, text),
+					errhint("Its classes are %s.", class_list(model))));
 }
 
 int
@@ -126,6 +134,7 @@ ag_choice_output(FunctionCallInfo fcinfo, int argument, const char *name, const 
 	if (model->n_classes > 2)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("model \"%s\" has %d classes: one must be named", name, model->n_classes)));
+				 errmsg("model \"%s\" has %d classes: one must be named", name, model->n_classes),
+				 errhint("Its classes are %s.", class_list(model))));
 	return model->n_classes == 2 ? 1 : model->middle;
 }

@@ -45,7 +45,8 @@ open_subject(FunctionCallInfo fcinfo, Subject *subject)
 		ag_cache_get(&id, member != NULL ? member : row->best_model, CurrentMemoryContext);
 	if (subject->model->n_classes == 0)
 		ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
-						errmsg("model \"%s\" predicts a number, not a class", subject->name)));
+						errmsg("model \"%s\" predicts a number, not a class", subject->name),
+						errhint("ag_evaluate tells how good it is.")));
 }
 
 /* Run over the data of argument 1. */

@@ -318,7 +318,7 @@ ag_fit_tell_how_to_predict(AgFitCall *call)
 							 quote_literal_cstr(model), alias, pasted_source(call), alias)));
 	if (call->pinned != 0)
 		ereport(NOTICE,
-				(errmsg("version %d stays the current version of \"%s\": it was activated by hand",
+				(errmsg("version %d stays the current version of \"%s\", as it is pinned",
 						call->pinned, call->name),
 				 errhint("%s(%s, %s) predicts with the new version; SELECT %s(%s, NULL) makes the "
 						 "newest version the current one.",

@@ -166,7 +166,7 @@ import_model(FunctionCallInfo fcinfo, const char *name, const char *bytes, size_
 						errmsg("the label must be the name of a column")));
 	state.predictor.name = name;
 	state.predictor.owner = GetUserNameFromId(GetUserId(), false);
-	state.predictor.data = psprintf("(imported: %s)", format);
+	state.predictor.data = psprintf(AG_IMPORTED_DATA "%s)", format);
 	state.predictor.label = label;
 	state.predictor.options_json = "{}";
 	ag_mem_init(&mem, MOST_BYTES);

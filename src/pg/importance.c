@@ -181,8 +181,10 @@ asked_columns(const AgOpenModel *model, ArrayType *array, int *n)
 					strcmp(asked[i], ag_model_text(model, model->inputs[j].name,
 												   strlen(model->inputs[j].name))) == 0;
 		if (!known)
-			ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
-							errmsg("the model uses no column \"%s\"", asked[i])));
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_COLUMN),
+					 errmsg("the model uses no column \"%s\"", asked[i]),
+					 errhint("ag_info(model) -> 'features' lists the columns that it uses.")));
 	}
 	return asked;
 }

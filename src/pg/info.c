@@ -152,7 +152,9 @@ put_members(JsonbParseState **state, const pg_uuid_t *id, AgRight right)
 	pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
 	for (int i = 0; i < n; i++)
 	{
-		if (strcmp(members[i].device, "cpu") != 0)
+		if (strcmp(members[i].device, "imported") == 0)
+			device = "imported";
+		else if (strcmp(members[i].device, "cpu") != 0)
 			device = "gpu";
 		if (members[i].fold > 0) /* a bag stands for its children */
 			continue;

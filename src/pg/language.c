@@ -254,13 +254,33 @@ create(const char *signature, Oid result, const char *model_name)
 	SPI_finish();
 }
 
+static void
+hint_quoting(void *arg)
+{
+	if (geterrcode() == ERRCODE_INVALID_NAME)
+		errhint("Quote names as SQL does: 'predict_price', 'public.predict_price' or "
+				"'\"Predict price\"'.");
+}
+
+static List *
+function_name(const char *text)
+{
+	ErrorContextCallback callback = {.previous = error_context_stack, .callback = hint_quoting};
+	List *name;
+
+	error_context_stack = &callback;
+	name = ag_qualified_name_list(text);
+	error_context_stack = callback.previous;
+	return name;
+}
+
 PG_FUNCTION_INFO_V1(ag_sql_create_function);
 
 Datum
 ag_sql_create_function(PG_FUNCTION_ARGS)
 {
 	char *model_name = text_to_cstring(PG_GETARG_TEXT_PP(0));
-	List *name = ag_qualified_name_list(text_to_cstring(PG_GETARG_TEXT_PP(1)));
+	List *name = function_name(text_to_cstring(PG_GETARG_TEXT_PP(1)));
 	Oid relation = PG_GETARG_OID(2);
 	Oid row_type = get_rel_type_id(relation);
 	const AgOpenModel *model;

@@ -76,7 +76,8 @@ find_input(const AgOpenModel *model, const char *column)
 				   ag_model_text(model, model->inputs[i].name, strlen(model->inputs[i].name))) == 0)
 			return i;
 	ereport(ERROR,
-			(errcode(ERRCODE_UNDEFINED_COLUMN), errmsg("the model uses no column \"%s\"", column)));
+			(errcode(ERRCODE_UNDEFINED_COLUMN), errmsg("the model uses no column \"%s\"", column),
+			 errhint("ag_info(model) -> 'features' lists the columns that it uses.")));
 	return -1;
 }
 

@@ -72,6 +72,7 @@ typedef struct AgSupervisor
 	/* the lease */
 	bool wants;
 	bool told_waiting;
+	int64 wait_from_ns;     /* of the first try for a lease that was in vain; 0: none yet */
 	const char *waited_for; /* NULL: for nothing yet */
 	int64 asked_ns;         /* when it asked for the lease */
 	AgLeaseWant want;

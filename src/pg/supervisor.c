@@ -22,6 +22,7 @@
 #include "wire/message.h"
 
 #define LEASE_POLL_MS 100
+#define TELL_WAITING_NS INT64_C(250000000)
 #define EXIT_PATIENCE_NS INT64_C(2000000000) /* between the last frame and the child's end */
 
 /* For the exit callback: the process's only child. */
@@ -124,7 +125,10 @@ try_lease(AgSupervisor *s)
 	}
 	if (lacking != NULL)
 		s->waited_for = lacking;
-	if (lacking != NULL && !s->told_waiting)
+	if (lacking != NULL && s->wait_from_ns == 0)
+		s->wait_from_ns = now;
+	/* a fit that has just ended gives its lease back a moment later: that is no waiting */
+	if (lacking != NULL && !s->told_waiting && now - s->wait_from_ns >= TELL_WAITING_NS)
 	{
 		ag_relay_log(s, psprintf("waiting for %s: other fits are running", lacking), "");
 		s->told_waiting = true;

@@ -100,7 +100,10 @@ settle(const AgPredictorRow *current, const AgFitCall *call, bool take_new)
 		ereport(NOTICE, (errmsg("version %d of \"%s\" (score %g) stays the current one, not "
 								"version %d (score %g)",
 								current->version, call->name, current->score_val, call->version,
-								call->fitted.score_val)));
+								call->fitted.score_val),
+						 errdetail("It is pinned now."),
+						 errhint("ag_activate(%s, NULL) makes the newest version the current one.",
+								 quote_literal_cstr(call->name))));
 }
 
 PG_FUNCTION_INFO_V1(ag_sql_refresh);
@@ -129,6 +132,11 @@ ag_sql_refresh(PG_FUNCTION_ARGS)
 		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 						errmsg("activate takes if_better, always or never, not \"%s\"", activate)));
 	row = find_own(model, &id);
+	if (strncmp(row->data, AG_IMPORTED_DATA, strlen(AG_IMPORTED_DATA)) == 0)
+		ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+						errmsg("model \"%s\" was imported, and has no data to be fitted again on",
+							   row->name),
+						errhint("Import it again with ag_import, which makes a new version.")));
 	current = find_own(row->name, &id);
 	ag_rights_require_self(row->name, row->owner, "refresh");
 	call = ag_fit_begin(row->data, row->label, options_of(row, given));

@@ -3,6 +3,10 @@ SET client_min_messages = warning;
 CREATE TABLE fe (a int, "Mixed Case" float8, y float8, "Y" float8, j json, note text);
 INSERT INTO fe SELECT i, i, i % 10, i, '{}', 'n' || i % 3 FROM generate_series(1, 40) AS i;
 
+-- a metric that is none, near one and far from all
+SELECT ag_fit('fe', 'y', '{"eval_metric": "acuracy"}');
+SELECT ag_fit('fe', 'y', '{"eval_metric": "auc"}');
+
 -- NULLs
 SELECT ag_fit(NULL, 'y');
 SELECT ag_fit('fe', NULL);

@@ -32,6 +32,10 @@ SELECT a.metric, abs(a.value - b.value) < 1e-9 AS same FROM ag_evaluate('three',
 SELECT ag_import('three2', ag_export_bytea('three/GBM', 'lightgbm_text'), 'lightgbm_text', 'k');
 SELECT name, version, problem_type FROM ag_models WHERE name = 'three2';
 
+-- it has no data, no score, no time, and no device of its own
+SELECT ag_refresh('three2');
+SELECT item, value FROM ag_fit_summary('three2') WHERE item IN ('device', 'models');
+
 -- what is no such model, or more than can be held
 SELECT ag_import('no', 'hello', 'pmml');
 SELECT ag_import('no', 'hello', 'xgboost_json');

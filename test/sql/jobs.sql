@@ -182,6 +182,12 @@ SELECT ag_cancel(0);
 SELECT ag_job_log(0);
 SELECT ag_cancel(NULL) IS NULL AS nothing;
 
+-- columns to learn from are those that models see
+SELECT ag_fit_async('SELECT *, y + 1 AS w FROM jd', 'y', :'quick'::jsonb || '{"name": "jd_seen", "sample_weight": "w", "tuning_data": "SELECT *, 2 AS w FROM jd", "ignored_columns": "kind"}') AS seen \gset
+SELECT ag_wait(:seen, 60);
+SELECT substring(ag_job_log(:seen) FROM '[0-9]+ rows? and .* from') AS line;
+SELECT ag_drop('jd_seen');
+
 SELECT sum(ag_drop(name)) > 0 AS dropped FROM ag_models;
 SELECT count(*) AS orders FROM ag_job_order;
 DROP FUNCTION pg_temp.leak(text);

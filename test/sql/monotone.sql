@@ -24,6 +24,7 @@ SELECT count(*) FILTER (WHERE p < before) AS falls FROM (SELECT p, lag(p) OVER (
 SELECT ag_fit('mt', 'y', '{"monotone_constraints": {"x": 2}}');
 SELECT ag_fit('mt', 'y', '{"monotone_constraints": ["x"]}');
 SELECT ag_fit('mt', 'y', :'models'::jsonb || '{"monotone_constraints": {"nothing": 1}}');
+SELECT ag_fit('mt', 'y', :'models'::jsonb || '{"monotone_constraints": {"X": 1}}');
 SELECT ag_fit('mt', 'y', :'models'::jsonb || '{"monotone_constraints": {"k": 1}}');
 SELECT ag_fit('mt', 'y', :'models'::jsonb || '{"monotone_constraints": {"d": 1}}');
 SELECT ag_fit('mt', 'k', :'models'::jsonb || '{"monotone_constraints": {"x": 1}}');

@@ -36,8 +36,14 @@ is($node->safe_psql('postgres', q{SELECT string_agg(version::text, ' ' ORDER BY 
 $node->safe_psql('postgres', q{SELECT ag_activate('same', 2)});
 my $err = '';
 $node->psql('postgres', small_fit('same'), stderr => \$err);
-like($err, qr/stored as "same", version 5\nHINT:.*ag_predict\('same\@5', t\).*\n.*NOTICE:  version 2 stays the current version of "same": it was activated by hand\nHINT:.*'same\@5'.*ag_activate\('same', NULL\)/,
+like($err, qr/stored as "same", version 5\nHINT:.*ag_predict\('same\@5', t\).*\n.*NOTICE:  version 2 stays the current version of "same", as it is pinned\nHINT:.*'same\@5'.*ag_activate\('same', NULL\)/,
 	'a fit under a pinned version says which version is current');
+
+# a refit that is no better pins the version that it doesn't replace, and says so
+$node->safe_psql('postgres', q{SELECT ag_activate('same', NULL)});
+$node->psql('postgres', q{SELECT ag_refresh('same')}, stderr => \$err);
+like($err, qr/NOTICE:  version 5 of "same" \(score \S+\) stays the current one, not version 6 .*\nDETAIL:  It is pinned now\.\nHINT:.*ag_activate\('same', NULL\)/,
+	'a refit that is no better says which version is pinned');
 
 # no worker within the time limit
 @fits = map { start_fit($node, slow_fit("\"name\": \"worker_$_\"")) } 1 .. 3;

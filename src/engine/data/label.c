@@ -496,7 +496,14 @@ tell(const AgContext *ctx, const AgLabel *label, const char *column, AgProblem a
 			   label->classes[1].name, label->classes[0].name);
 	for (int k = 0; k < label->n_classes; k++)
 		n_rare += label->classes[k].n_rows < RARE_ROWS;
-	if (n_rare > 0)
+	if (n_rare > RARE_ROWS && n_rare == label->n_classes)
+		ag_log_hint(ctx, AG_LOG_WARNING,
+					"If it is a name or a key, choose another label; if it is an amount, make it a "
+					"number; \"label_count_threshold\" leaves classes of few rows out.",
+					"all of the %d classes of label \"%s\" have fewer than %d rows: little can be "
+					"learnt of them",
+					n_rare, column, RARE_ROWS);
+	else if (n_rare > 0)
 		ag_log(ctx, AG_LOG_NORMAL, "%d of %d classes %s fewer than %d rows; kept", n_rare,
 			   label->n_classes, n_rare == 1 ? "has" : "have", RARE_ROWS);
 }

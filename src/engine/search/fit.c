@@ -121,11 +121,22 @@ label_column(const AgTable *table)
 }
 
 /* Rows in order, the label read, the metric chosen. */
+/* Columns that models see: not the label, weights, groups, nor the mark of tuning data. */
+static int
+features_of(const AgTable *table)
+{
+	int n = 0;
+
+	for (int i = 0; i < table->n_columns; i++)
+		n += ag_role_is_feature(table->columns[i].role);
+	return n;
+}
+
 static AgStatus
 prepare_label(AgFit *fit)
 {
 	int64_t began = ag_clock_ns();
-	int column = label_column(fit->table);
+	int column = label_column(fit->table), n_features = features_of(fit->table);
 
 	if (column < 0)
 		return ag_error_set(fit->ctx.error, AG_ERR_INTERNAL, "the table has no label column");
@@ -140,9 +151,9 @@ prepare_label(AgFit *fit)
 			   (long long) (fit->n_left_out - fit->n_rare),
 			   fit->n_left_out - fit->n_rare == 1 ? "row is" : "rows are", fit->job->label_name);
 	ag_log(&fit->ctx, AG_LOG_NORMAL,
-		   "%lld rows and %d columns to learn \"%s\" from (%.2f s to put in order)",
-		   (long long) fit->n_rows, fit->table->n_columns - 1, fit->job->label_name,
-		   ag_fit_seconds(began));
+		   "%lld %s and %d %s to learn \"%s\" from (%.2f s to put in order)",
+		   (long long) fit->n_rows, fit->n_rows == 1 ? "row" : "rows", n_features,
+		   n_features == 1 ? "column" : "columns", fit->job->label_name, ag_fit_seconds(began));
 	AG_TRY(ag_fit_check(fit));
 	AG_TRY(ag_label_fit(&fit->ctx, fit->table, column, fit->options->problem,
 						fit->options->positive_class, &fit->label));

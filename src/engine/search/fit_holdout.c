@@ -220,7 +220,10 @@ ag_fit_hold_out(AgFit *fit)
 	{
 		v->fraction = 0.0;
 		ag_log(&fit->ctx, AG_LOG_NORMAL,
-			   "%lld rows are too few to hold any out: models have no validation score",
+			   n_valid > 0 && fit->group_of == NULL && fit->moment == NULL
+				   ? "classes have too few of the %lld rows to hold any out: models have no "
+					 "validation score"
+				   : "%lld rows are too few to hold any out: models have no validation score",
 			   (long long) fit->n_rows);
 	}
 done:

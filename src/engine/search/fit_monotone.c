@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "engine/base/nearest.h"
 #include "engine/search/fit_state.h"
 
 /* The feature that a column became, when it is the number itself and nothing else is made of it; -1: other; -2: it was dropped. */
@@ -26,6 +27,22 @@ feature_of(const AgPipeline *pipeline, int input)
 }
 
 static AgStatus
+no_feature(const AgFit *fit, const char *column)
+{
+	AgNearest nearest;
+
+	ag_nearest_init(&nearest, column);
+	for (int i = 0; i < fit->pipeline->n_inputs; i++)
+		ag_nearest_offer(&nearest, fit->pipeline->inputs[i].name);
+	ag_error_set(fit->ctx.error, AG_ERR_OPTION,
+				 "option \"monotone_constraints\" names column \"%s\", which is no feature",
+				 column);
+	if (ag_nearest_name(&nearest) != NULL)
+		ag_error_hint(fit->ctx.error, "Did you mean \"%s\"?", ag_nearest_name(&nearest));
+	return AG_ERR_OPTION;
+}
+
+static AgStatus
 directions_set(const AgFit *fit, const AgMonotone *monotone, int8_t *directions)
 {
 	const AgPipeline *pipeline = fit->pipeline;
@@ -38,10 +55,7 @@ directions_set(const AgFit *fit, const AgMonotone *monotone, int8_t *directions)
 			   strcmp(pipeline->inputs[input].name, monotone->columns[i]) != 0)
 			input++;
 		if (input == pipeline->n_inputs)
-			return ag_error_set(fit->ctx.error, AG_ERR_OPTION,
-								"option \"monotone_constraints\" names column \"%s\", which is no "
-								"feature",
-								monotone->columns[i]);
+			return no_feature(fit, monotone->columns[i]);
 		feature = feature_of(pipeline, input);
 		if (feature == -1 && monotone->directions[i] != 0)
 			return ag_error_set(

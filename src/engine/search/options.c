@@ -122,6 +122,9 @@ parse_eval_metric(OptionParser *p, const AgOptionNode *node)
 	for (int i = AG_METRIC_NONE + 1; i < AG_METRIC_LAST; i++)
 		ag_nearest_offer(&nearest, ag_metric_name((AgMetric) i));
 	ag_option_reject(node, "the name of a metric such as \"log_loss\"", p->err);
+	if (ag_nearest_name(&nearest) == NULL)
+		ag_error_hint(p->err,
+					  "\"SELECT range FROM ag_options() WHERE name = 'eval_metric'\" lists them.");
 	return hint_nearest(p, &nearest);
 }
 
