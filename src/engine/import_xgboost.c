@@ -91,6 +91,7 @@ read_names(File *file)
 	AgImporting *importing = file->importing;
 	const char *names[AG_MAX_COLUMNS];
 
+	file->n_names = 0; /* of a list that stands there twice, the last counts */
 	ag_json_begin_array(&file->json);
 	while (ag_json_next_item(&file->json))
 	{

@@ -33,7 +33,7 @@ sub try
 sub gives { my ($user, $sql, $want, $name, $database) = @_; my $out = try($user, $sql, $database); chomp $out; return is($out, $want, $name); }
 sub refuses { my ($user, $sql, $like, $name, $database) = @_; return like(try($user, $sql, $database), $like, $name); }
 
-my $quick = '"verbosity": 0, "hyperparameters": {"GBM": {"num_boost_round": 10}, "KNN": {}}';
+my $quick = '"verbosity": 0, "hyperparameters": {"GBM": {"num_boost_round": 10}, "KNN": {}, "LR": {}}';
 
 $node->safe_psql('theirs', q{
 	CREATE EXTENSION ag_pg;
@@ -274,6 +274,8 @@ for my $format ('xgboost_json', 'lightgbm_text', 'onnx', '../../etc/passwd')
 {
 	refuses('alice', "SELECT ag_import('no', $models{$_}, '$format')", qr/ERROR/, "import of $_ as $format") for sort keys %models;
 }
+my $twice = '{"learner":{"feature_names":["x","y"],"feature_names":["a","b"],"gradient_booster":{"name":"gbtree","model":{"tree_info":[0,0],"tree_info":[0],"trees":[{"left_children":[-1],"right_children":[-1],"split_indices":[0],"split_conditions":[1.5],"default_left":[0]}]}},"learner_model_param":{"base_score":"0.5","num_class":"0","num_feature":"2"},"objective":{"name":"reg:squarederror"}},"version":[2,0,0]}';
+like(try('alice', "SELECT ag_import('twice', '$twice', 'xgboost_json'); SELECT ag_info('twice') -> 'features', ag_drop('twice')"), qr/^\["a", "b"\]\|1$/m, 'import of lists that stand there twice');
 refuses('alice', q{SELECT ag_import('no', decode(repeat('00ff', 1000), 'hex'), 'xgboost_json')}, qr/ERROR/, 'import of bytes');
 gives('alice', q{SELECT count(*) FROM ag_models WHERE name IN ('no', 'n', 'mine', 'copy')}, '0', 'none of it left a model');
 is(boot(), $boot, 'the server never went down');
