@@ -245,6 +245,9 @@ build_gpu(Filter *filter)
 		__NR_accept4,
 		__NR_bind,
 		__NR_personality,
+#ifdef __NR_io_uring_setup
+		__NR_io_uring_setup, /* whose requests no filter sees */
+#endif
 #ifdef __NR_pidfd_getfd
 		__NR_pidfd_getfd,
 #endif

@@ -108,6 +108,7 @@ opens_what_a_driver_does(void)
 {
 	return open("/dev/null", O_RDONLY) >= 0 && socket(AF_UNIX, SOCK_STREAM, 0) >= 0 &&
 		   refused(socket(AF_INET, SOCK_STREAM, 0)) &&
+		   refused(syscall(SYS_io_uring_setup, 1, NULL)) &&
 		   mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) !=
 			   MAP_FAILED;
 }
