@@ -251,6 +251,27 @@ $out = try('alice', q{SELECT ag_fit('SELECT i AS x, i * 2.0 AS y FROM generate_s
 like($out, qr/must be role "mallory" to repeat/, 'nor is tuning data of others read by repeating a fit');
 unlike($out, qr/ran as/, 'not a row of it, either');
 
+# ---- a job's query runs as who submitted it, and can't become whose session that was; settings of resources
+
+try('mallory', q{CREATE FUNCTION lair.become() RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+		BEGIN RESET ROLE; RAISE EXCEPTION 'became %', current_user USING ERRCODE = 'data_exception'; EXCEPTION WHEN insufficient_privilege THEN NULL; END;
+		BEGIN SET SESSION AUTHORIZATION DEFAULT; RAISE EXCEPTION 'became %', current_user USING ERRCODE = 'data_exception'; EXCEPTION WHEN insufficient_privilege THEN NULL; END;
+		BEGIN PERFORM set_config('role', 'none', false); RAISE EXCEPTION 'became %', current_user USING ERRCODE = 'data_exception'; EXCEPTION WHEN insufficient_privilege THEN NULL; END;
+		IF current_user <> 'mallory' THEN RAISE EXCEPTION 'is %', current_user; END IF;
+		RETURN 1; END $$;
+	CREATE FUNCTION lair.submit(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
+		PERFORM ag_fit_async('SELECT i + lair.become() AS x, i * 2.0 AS y FROM generate_series(1, 60) i', 'y', '{"name": "climb", "verbosity": 0, "hyperparameters": {"LR": {}}}'); RETURN $1; END $$;
+	CREATE TABLE lair.trap AS SELECT 1 AS x; CREATE INDEX ON lair.trap (lair.submit(x))});
+$out = try($superuser, q{SET ROLE mallory; SELECT ag_fit_async('SELECT i + lair.become() AS x, i * 2.0 AS y FROM generate_series(1, 60) i', 'y', '{"name": "climb", "verbosity": 0, "hyperparameters": {"LR": {}}}');
+	RESET ROLE; REINDEX TABLE lair.trap; ANALYZE lair.trap});
+gives('mallory', q{SELECT count(*) > 1, bool_and(ag_wait(id, 30) = 'succeeded') FROM ag_jobs}, 't|t', 'jobs of a superuser\'s session that run as mallory stay mallory') or diag($out, try('mallory', 'SELECT ag_job_log(id) FROM ag_jobs'));
+for my $setting ('sandbox = off', 'max_fits = 1000', 'max_jobs = 1000', "memory_limit = '1TB'", 'num_cpus = 4000', 'num_gpus = 0', 'gpu_memory_fraction = 1', 'log_fits = on', 'job_retention = 0')
+{
+	refuses('mallory', "SELECT ag_version(); SET ag_pg.$setting", qr/permission denied to set parameter/, "not for everybody: $setting");
+	my ($name) = $setting =~ /^(\w+)/;
+	is(try('mallory', "SET client_min_messages = error; SET ag_pg.$setting; DO 'BEGIN PERFORM ag_version(); END'; SHOW ag_pg.$name"), try('mallory', "DO 'BEGIN PERFORM ag_version(); END'; SHOW ag_pg.$name"), "nor before the library is there: $setting");
+}
+
 # ---- hostile options and imports
 
 my %options = ('1 MB of name' => [ q~jsonb_build_object('name', repeat('x', 1000000))~, qr/takes a text of 1 to 63 bytes/ ], '1 MB of an option' => [ q~jsonb_build_object(repeat('k', 1000000), (SELECT jsonb_object_agg('k' || i, i) FROM generate_series(1, 10000) i))~, qr/is too long, or nested/ ],
