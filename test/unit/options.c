@@ -749,9 +749,8 @@ bags(AgMem *mem)
 	refused(mem, "/ag_args_ensemble { 1\n/ag_args_ensemble/save_bag_folds b false", AG_ERR_OPTION,
 			"option \"ag_args_ensemble.save_bag_folds\" needs \"refit_full\"",
 			"Set \"refit_full\" to true.");
-	refused(mem, "/ag_args_ensemble { 1\n/ag_args_ensemble/use_child_oof b true",
-			AG_ERR_UNSUPPORTED,
-			"argument of \"ag_args_ensemble\" \"use_child_oof\" is not supported yet", "");
+	refused(mem, "/ag_args_ensemble { 1\n/ag_args_ensemble/use_child_oof 0 1", AG_ERR_OPTION,
+			"option \"ag_args_ensemble.use_child_oof\" takes true or false, not 1", "");
 	refused(mem, "/ag_args_ensemble { 1\n/ag_args_ensemble/max_base_models 0 -1", AG_ERR_OPTION,
 			"option \"ag_args_ensemble.max_base_models\" takes a number of models, or 0 for no "
 			"limit, not -1",

@@ -47,6 +47,7 @@ ag_trained_free(const AgContext *ctx, AgTrained *trained)
 {
 	ag_mem_free(ctx->mem, trained->image);
 	ag_mem_free(ctx->mem, trained->valid_proba);
+	ag_mem_free(ctx->mem, trained->oob_proba);
 	ag_stages_free(ctx, &trained->stages);
 	trained->image = NULL;
 	trained->valid_proba = NULL;
@@ -582,6 +583,7 @@ forest_train(AgWork *work)
 	memset(&result, 0, sizeof result);
 	params.seed = work->seed;
 	params.is_extra = work->config->family->id == AG_FAMILY_XT;
+	params.wants_oob = params.wants_oob && work->wants_oob;
 	AG_TRY(rows_bin(work, FOREST_MAX_BIN, FOREST_MIN_DATA_IN_BIN));
 	work->data->bins = work->rows->bins;
 	AG_GO(ag_forest_train(work->ctx, work->data, &params, &result));
@@ -593,6 +595,8 @@ forest_train(AgWork *work)
 	snprintf(trained->note, sizeof trained->note, "%s", result.note);
 	trained->valid_proba = result.valid_proba;
 	result.valid_proba = NULL;
+	trained->oob_proba = result.oob_proba;
+	result.oob_proba = NULL;
 	AG_GO(work_store(work, AG_IMAGE_TREES, result.trees));
 done:
 	ag_forest_result_free(work->ctx, &result);
@@ -673,7 +677,8 @@ ag_family_train(const AgContext *ctx, AgFitRows *rows, const AgTraining *trainin
 				   .last = training->last,
 				   .trained = trained,
 				   .split = training->split,
-				   .max_rounds = training->max_rounds};
+				   .max_rounds = training->max_rounds,
+				   .wants_oob = training->wants_oob};
 	int64_t began = ag_clock_ns();
 	AgStatus status;
 

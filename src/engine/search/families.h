@@ -65,7 +65,8 @@ typedef struct AgTrained
 {
 	uint8_t *image; /* 64-byte aligned; owned, ag_mem_free */
 	size_t n_image;
-	double *valid_proba;    /* [n_valid][ag_train_outputs]; owned, ag_mem_free */
+	double *valid_proba; /* [n_valid][ag_train_outputs]; owned, ag_mem_free */
+	double *oob_proba;   /* [n_train][ag_train_outputs], likewise, where it was wanted; else NULL */
 	int rounds, rounds_run; /* kept and run; -1 for a family without rounds */
 	const char *ended_by;   /* "patience", "time", ...; NULL when there is nothing to say */
 	char note[200];         /* what the user should know; else empty */
@@ -89,7 +90,9 @@ typedef struct AgTraining
 	uint64_t seed;
 	int split; /* number of the split that the data's rows are of: no other rows have the same */
 	int max_rounds; /* of a family that grows in rounds, whatever the configuration says; 0: no such limit */
-	bool last; /* nobody needs the table's columns afterwards: they may be given back */
+	bool
+		wants_oob; /* of a forest whose parameters say so: what it says of its own rows, out of bag */
+	bool last;     /* nobody needs the table's columns afterwards: they may be given back */
 } AgTraining;
 
 /*

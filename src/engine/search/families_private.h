@@ -18,6 +18,7 @@ typedef struct AgWork
 	AgTrained *trained;
 	int split;      /* see AgTraining */
 	int max_rounds; /* 0: as configured */
+	bool wants_oob;
 } AgWork;
 
 /* The features of the rows, as models learn from them. */

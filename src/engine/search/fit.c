@@ -69,9 +69,8 @@ story_log(void *host, AgLogLevel level, const char *text, const char *hint)
 static double
 model_done(const AgFit *fit, double fraction)
 {
-	const AgValidation *v = &fit->validation;
 	const AgFitModel *model = &fit->models[fit->n_models];
-	int n_children = model->is_bag ? v->n_folds * v->n_sets : 1;
+	int n_children = ag_fit_n_children(fit, model);
 	double counted = (model->n_children + (fraction > 0.0 ? fraction : 0.0)) / n_children;
 	double timed = 0.0;
 

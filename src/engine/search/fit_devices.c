@@ -268,7 +268,7 @@ ag_fit_plan_model(const AgFit *fit, AgFitModel *model)
 {
 	const AgFitJob *job = fit->job;
 	const AgValidation *v = &fit->validation;
-	int n_jobs = model->is_bag ? v->n_folds : 1;
+	int n_jobs = model->is_bag && !model->is_out_of_bag ? v->n_folds : 1;
 
 	ag_model_plan(fit->options, model->config, gpu_number(fit, model->config),
 				  job->n_gpus > 0 ? &job->gpu : NULL, job->gpus, job->n_gpus,

@@ -75,7 +75,6 @@ static void
 model_write(Dry *dry, const AgModelConfig *config, double seconds)
 {
 	AgFit *fit = dry->fit;
-	const AgValidation *v = &fit->validation;
 	AgFitModel model;
 	int n_children;
 	double mb;
@@ -85,7 +84,7 @@ model_write(Dry *dry, const AgModelConfig *config, double seconds)
 
 	ag_fit_model_begin(fit, config, &model);
 	ag_fit_plan_model(fit, &model);
-	n_children = model.is_bag ? v->n_folds * v->n_sets : 1;
+	n_children = ag_fit_n_children(fit, &model);
 	mb = (double) ag_family_memory(config, &dry->data, model.plan.cpus_per_job) *
 		 model.plan.n_parallel * 1e-6;
 	ag_plan_devices(fit, &model.plan, device, sizeof device);

@@ -195,6 +195,7 @@ train_on(AgFit *fit, const AgContext *ctx, AgFitRows *rows, const AgSplit *split
 	training.split = split->number;
 	training.max_rounds = max_rounds;
 	training.last = last;
+	training.wants_oob = model->is_out_of_bag && keeps_rounds; /* a child, not a refit */
 	ag_fit_train_data(fit, split, &data);
 	AG_TRY(ag_fit_monotone(fit, ctx, model->config, &monotone));
 	data.monotone = monotone;
@@ -275,10 +276,19 @@ static void
 model_name(const AgFit *fit, AgFitModel *model)
 {
 	model->is_bag = fit->validation.n_folds > 0;
+	model->is_out_of_bag = model->is_bag && ag_fit_is_out_of_bag(fit, model->config);
 	if (model->is_bag)
 		snprintf(model->name, sizeof model->name, "%s_BAG_L%d", model->config->name, model->level);
 	else
 		snprintf(model->name, sizeof model->name, "%s", model->config->name);
+}
+
+int
+ag_fit_n_children(const AgFit *fit, const AgFitModel *model)
+{
+	const AgValidation *v = &fit->validation;
+
+	return model->is_bag && !model->is_out_of_bag ? v->n_folds * v->n_sets : 1;
 }
 
 void
@@ -308,8 +318,7 @@ resources_tell(AgFit *fit, const AgContext *ctx, const AgFitModel *model)
 AgStatus
 ag_fit_model(AgFit *fit, AgContext *ctx, bool last, AgFitModel *model)
 {
-	const AgValidation *v = &fit->validation;
-	size_t n_children = model->is_bag ? (size_t) (v->n_folds * v->n_sets) : 1;
+	size_t n_children = (size_t) ag_fit_n_children(fit, model);
 	struct AgPool *pool = NULL;
 	int64_t began = ag_clock_ns();
 	AgStatus status;
@@ -322,7 +331,9 @@ ag_fit_model(AgFit *fit, AgContext *ctx, bool last, AgFitModel *model)
 	AG_GO(ag_fit_open_model(fit, model));
 	AG_GO(pool_for(fit, model->plan.num_cpus, &pool, ctx));
 	resources_tell(fit, ctx, model);
-	status = model->is_bag ? ag_fit_bag(fit, ctx, model) : single_fit(fit, ctx, last, model);
+	status = model->is_out_of_bag ? ag_fit_out_of_bag(fit, ctx, model)
+			 : model->is_bag      ? ag_fit_bag(fit, ctx, model)
+								  : single_fit(fit, ctx, last, model);
 	if (status != AG_OK)
 		goto done;
 	model->fit_seconds = ag_fit_seconds(began);

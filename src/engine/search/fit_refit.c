@@ -48,7 +48,9 @@ refit_seconds(const AgFit *fit, const AgFitModel *model, int rounds)
 	double seconds = 0.0, rows = (double) v->split.n_train;
 	int64_t run = 0;
 
-	if (v->n_folds > 0)
+	if (model->is_out_of_bag)
+		rows = (double) fit->n_rows;
+	else if (v->n_folds > 0)
 		rows = (double) fit->n_rows * (v->n_folds - 1) / v->n_folds;
 	for (int c = 0; c < model->n_children; c++)
 	{

@@ -50,6 +50,7 @@ typedef struct AgFitModel
 	int level;              /* from 1 on */
 	int fit_order;
 	bool is_bag;
+	bool is_out_of_bag;  /* a bag of one child of all rows, scored by its out-of-bag predictions */
 	int n_children;      /* trained; 1 unless it is a bag */
 	AgTrained *children; /* in the arena; their valid_proba is given back already */
 	int *child_at;       /* of a bag's children: set × folds + fold */
@@ -246,6 +247,14 @@ AgStatus ag_fit_value(AgFit *fit, const AgContext *ctx, int64_t n, const double 
 					  double *value);
 /* fit_bag.c: trains the children, and scores them on the rows they haven't seen. How many run at a time, CPUs permitting. */
 AgStatus ag_fit_bag(AgFit *fit, AgContext *ctx, AgFitModel *model);
+/* How many it will have, if time allows; 1 where it is no bag. */
+int ag_fit_n_children(const AgFit *fit, const AgFitModel *model);
+/*
+ * fit_out_of_bag.c: of a bag of forests, where "use_child_oof" asks for it and rows are as good as drawn one by one: one child,
+ * trained on all rows, and scored on each by the trees that haven't seen it.
+ */
+bool ag_fit_is_out_of_bag(const AgFit *fit, const AgModelConfig *config);
+AgStatus ag_fit_out_of_bag(AgFit *fit, AgContext *ctx, AgFitModel *model);
 int ag_folds_at_a_time(const AgFitOptions *options, int64_t n_rows);
 /* fit_heldout.c: adds a child's predictions of the scored rows, which are held out from all folds, to proba. */
 AgStatus ag_fit_held_predict(AgFit *fit, const AgContext *ctx, const AgTrained *trained,

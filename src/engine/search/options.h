@@ -189,6 +189,8 @@ typedef struct AgFitOptions
 	bool set_best_to_refit_full;
 	bool keep_only_best;
 	bool fit_weighted_ensemble;
+	bool
+		use_child_oof; /* forests in bags: one of all rows, validated by its out-of-bag predictions */
 	bool save_bag_folds;                   /* children of a bag that was fitted again are kept */
 	bool folds_parallel, folds_sequential; /* as fold_fitting_strategy says; neither: as fits */
 	int num_folds_parallel;                /* 0: as many as CPUs allow */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/base/nearest.h"
+#include "engine/model/forest.h"
 
 /* Keys of ag_args_fit that are known and not offered, with the value that asks for nothing. */
 static const struct
@@ -196,8 +197,8 @@ static const struct
 	const char *name;
 	const char *off;
 } other_ensemble_args[] = {
-	{"use_orig_features", "true"}, {"use_child_oof", "false"},         {"refit_folds", "false"},
-	{"model_random_seed", NULL},   {"vary_seed_across_folds", "true"}, {"random_state", NULL},
+	{"use_orig_features", "true"},      {"refit_folds", "false"}, {"model_random_seed", NULL},
+	{"vary_seed_across_folds", "true"}, {"random_state", NULL},
 };
 
 #define STRATEGIES "\"auto\", \"parallel_local\" or \"sequential_local\""
@@ -241,6 +242,13 @@ ensemble_arg_parse(const AgOptionNode *node, AgFitOptions *options, AgFitArgs *a
 		if (node->type != AG_JSON_BOOL)
 			return ag_option_reject(node, "true or false", err);
 		options->save_bag_folds = strcmp(node->text, "true") == 0;
+		return AG_OK;
+	}
+	if (strcmp(node->key, "use_child_oof") == 0)
+	{
+		if (node->type != AG_JSON_BOOL)
+			return ag_option_reject(node, "true or false", err);
+		options->use_child_oof = strcmp(node->text, "true") == 0;
 		return AG_OK;
 	}
 	if (strcmp(node->key, "max_base_models") == 0)
@@ -290,6 +298,7 @@ ag_ensemble_args_parse(const AgOptionNode *node, AgFitOptions *options, AgFitArg
 		ag_nearest_offer(&nearest, "fold_fitting_strategy");
 		ag_nearest_offer(&nearest, "num_folds_parallel");
 		ag_nearest_offer(&nearest, "save_bag_folds");
+		ag_nearest_offer(&nearest, "use_child_oof");
 		ag_nearest_offer(&nearest, "ag_args_fit");
 		ag_nearest_offer(&nearest, "max_base_models");
 		ag_nearest_offer(&nearest, "max_base_models_per_type");
@@ -298,6 +307,19 @@ ag_ensemble_args_parse(const AgOptionNode *node, AgFitOptions *options, AgFitArg
 		return argument_unknown(child, &nearest, err);
 	}
 	return AG_OK;
+}
+
+void
+ag_models_ask_oob(AgFitOptions *options)
+{
+	for (int i = 0; i < options->n_models && options->use_child_oof; i++)
+	{
+		const AgModelConfig *config = &options->models[i];
+		AgForestParams *params = config->params;
+
+		if (config->family->id == AG_FAMILY_RF || config->family->id == AG_FAMILY_XT)
+			params->wants_oob = params->bootstrap;
+	}
 }
 
 /* Of ds_args: known and not offered, with the value that asks for nothing. */

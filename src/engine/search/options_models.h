@@ -29,6 +29,8 @@ AgStatus ag_ensemble_args_parse(const AgOptionNode *node, AgFitOptions *options,
 								AgError *err);
 /* options_resources.c: "ag_args_fit" inside ag_args_ensemble, over what *bag holds. */
 AgStatus ag_bag_args_parse(const AgOptionNode *node, AgResourcesAsked *bag, AgError *err);
+/* Of the configurations, forests that draw their rows may be asked for what they say of those that a tree hasn't seen. */
+void ag_models_ask_oob(AgFitOptions *options);
 /* The same of a model's own ag_args_ensemble, in which nothing else is understood. */
 AgStatus ag_model_ensemble_parse(const AgOptionNode *node, AgResourcesAsked *bag, AgError *err);
 /* Does any training, or bag, ask for more than what it is a part of? CPUs that nobody speaks of are the fit's. */

@@ -43,10 +43,12 @@ static const AgOptionSpec specs[] = {
 	 "num_gpus, num_cpus, max_time_limit, early_stop, use_fp16, prep_params", "{}", true,
 	 "Arguments of every model's fit; a model's own ag_args_fit wins over it"},
 	{"ag_args_ensemble", "object",
-	 "fold_fitting_strategy, num_folds_parallel, save_bag_folds, ag_args_fit", "{}", true,
+	 "fold_fitting_strategy, num_folds_parallel, save_bag_folds, use_child_oof, ag_args_fit", "{}",
+	 true,
 	 "How the folds of a bagged model are fitted; ag_args_fit: num_gpus and num_cpus that they "
-	 "have "
-	 "together"},
+	 "have together; use_child_oof: one forest that draws its rows instead of one a fold, "
+	 "validated "
+	 "by its out-of-bag predictions"},
 	{"included_model_types", "text or array of text", "model families", "null", true,
 	 "Families to fit of those in hyperparameters; null: all"},
 	{"excluded_model_types", "text or array of text", "model families", "[]", true,

@@ -1,0 +1,30 @@
+-- a bag of forests that is one forest of all rows, scored by the trees that haven't seen a row
+SET client_min_messages = warning;
+CREATE TABLE wood AS SELECT i % 50 AS x, (i * 7) % 31 AS z, sin(i % 50) * 20 + (i * 7) % 31 AS y,
+    CASE WHEN i % 50 > 40 THEN 'rare' ELSE 'common' END AS kind, i / 10 AS stand FROM generate_series(1, 300) i;
+SELECT ag_fit('wood', 'y', '{"name": "one", "verbosity": 0, "num_bag_folds": 3, "num_stack_levels": 1, "refit_full": true,
+    "ag_args_ensemble": {"use_child_oof": true}, "hyperparameters": {"RF": {"n_estimators": 40}}}');
+SELECT model, score_val < 0 AS scored, fit_order FROM ag_leaderboard('one') ORDER BY fit_order, model;
+SELECT m.name, m.inputs IS NOT NULL AS has_inputs FROM ag_member m JOIN ag_predictor p ON p.id = m.predictor
+WHERE p.name = 'one' AND m.name LIKE 'RF_BAG_L1%' ORDER BY m.ordinal;
+SELECT count(*) FILTER (WHERE ag_predict('one/RF_BAG_L1', t) = ag_predict('one/RF_BAG_L1_FULL', t)) AS same FROM wood AS t;
+SELECT ag_fit('wood', 'y', '{"name": "again", "replay": "one", "verbosity": 0}');
+SELECT count(*) FILTER (WHERE ag_predict('one', t) = ag_predict('again', t)) AS same FROM wood AS t;
+
+-- the classes of a label may weigh the same
+SELECT ag_fit('wood', 'kind', '{"name": "even", "verbosity": 0, "num_bag_folds": 3, "ag_args_ensemble": {"use_child_oof": true},
+    "hyperparameters": {"RF": {"n_estimators": 40, "max_depth": 2, "max_features": "all", "class_weight": "balanced"}}}');
+SELECT sum((ag_predict_class('even', t) = kind)::int) > 290 AS learns FROM wood AS t;
+SELECT ag_fit('wood', 'y', '{"name": "no", "verbosity": 0, "hyperparameters": {"RF": {"class_weight": "balanced"}}}');
+SELECT ag_fit('wood', 'kind', '{"name": "no", "verbosity": 0, "hyperparameters": {"RF": {"class_weight": {"rare": 2}}}}');
+SELECT ag_fit('wood', 'kind', '{"name": "no", "verbosity": 0, "hyperparameters": {"RF": {"criterion": "poisson"}}}');
+
+-- groups stay together: folds
+SELECT ag_fit('wood', 'y', '{"name": "stands", "verbosity": 0, "num_bag_folds": 3, "groups": "stand",
+    "ag_args_ensemble": {"use_child_oof": true}, "hyperparameters": {"RF": {"n_estimators": 10}}}');
+SELECT count(*) FROM ag_member m JOIN ag_predictor p ON p.id = m.predictor WHERE p.name = 'stands' AND m.name LIKE 'RF_BAG_L1/%';
+
+-- CAT boosts plainly only
+SELECT ag_fit('wood', 'y', '{"name": "no", "verbosity": 0, "hyperparameters": {"CAT": {"boosting_type": "Ordered"}}}');
+SELECT count(ag_drop(name)) > 0 AS dropped FROM ag_models;
+DROP TABLE wood;
