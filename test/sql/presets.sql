@@ -14,6 +14,9 @@ SELECT ag_fit('rooms', 'y', '{"name": "plain", "verbosity": 0, "presets": "inter
 SELECT model FROM ag_leaderboard('plain') ORDER BY fit_order;
 SELECT ag_fit('rooms', 'y', '{"name": "toy", "verbosity": 0, "hyperparameters": "toy"}');
 SELECT count(*) FROM ag_leaderboard('toy');
+-- twice the configurations of best
+SELECT preset, jsonb_array_length(ag_fit('rooms', 'y', jsonb_build_object('name', 'no', 'verbosity', 0, 'dry_run', true, 'num_stack_levels', 0, 'presets', preset))::jsonb -> 'models') AS models FROM unnest(ARRAY['bq', 'eq']) preset;
 SELECT ag_fit('rooms', 'y', '{"name": "no", "presets": "bst"}');
+SELECT ag_fit('rooms', 'y', '{"name": "no", "presets": "tabarena"}');
 SELECT count(ag_drop(name)) > 0 AS dropped FROM ag_models;
 DROP TABLE rooms;

@@ -381,9 +381,9 @@ unsupported(AgMem *mem)
 	const AgOptionSpec *specs;
 	int n;
 
-	refused(mem, "/presets s extreme_quality", AG_ERR_UNSUPPORTED,
-			"preset \"extreme_quality\" is not supported yet",
-			"This release has the presets medium, good, high, best, interpretable, "
+	refused(mem, "/presets s tabarena", AG_ERR_UNSUPPORTED,
+			"preset \"tabarena\" is not supported yet",
+			"This release has the presets medium, good, high, best, extreme, interpretable, "
 			"ignore_text, ignore_text_ngrams and optimize_for_deployment.");
 	refused(mem, "/problem_type s softclass", AG_ERR_UNSUPPORTED,
 			"problem type \"softclass\" is not supported yet", "");
@@ -443,6 +443,41 @@ table(AgMem *mem)
 		AG_CHECK_EQ(parse(mem, line, &options, &err), AG_ERR_OPTION);
 		AG_CHECK(strstr(err.message, specs[i].name) != NULL);
 	}
+}
+
+/* Every configuration of every list is one that its family takes; extreme begins as zeroshot does. */
+static void
+lists(AgMem *mem)
+{
+	static const char *const names[] = {"default", "light",    "very_light",   "toy",
+										"extreme", "zeroshot", "interpretable"};
+	AgFitOptions *o, *best, *extreme;
+	AgError err;
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+	{
+		char line[64];
+
+		snprintf(line, sizeof line, "/hyperparameters s %s", names[i]);
+		o = accepted(mem, line);
+		ag_error_init(&err);
+		for (int m = 0; m < o->n_models; m++)
+			if (o->models[m].family->check != NULL)
+				AG_CHECK_EQ(o->models[m].family->check(o->models[m].params, &err), AG_OK);
+		ag_options_free(o);
+	}
+	best = accepted(mem, "/presets s bq");
+	extreme = accepted(mem, "/presets s extreme_v160");
+	AG_CHECK(extreme->auto_stack && extreme->time_limit == 3600.0 && !extreme->refit_full);
+	AG_CHECK_EQ(best->n_models, 19);
+	AG_REQUIRE(extreme->n_models == 37);
+	for (int m = 0; m < best->n_models; m++)
+	{
+		AG_CHECK_STR(extreme->models[m].name, best->models[m].name);
+		AG_CHECK_STR(extreme->models[m].params_json, best->models[m].params_json);
+	}
+	ag_options_free(best);
+	ag_options_free(extreme);
 }
 
 /* What a bag may have: in ag_args_ensemble, of all models or of one. */
@@ -654,17 +689,23 @@ hostile(AgMem *mem)
 static void
 no_memory(AgMem *mem)
 {
-	for (int64_t after = 0; after < 30; after++)
+	static const char *const texts[] = {
+		"/name s x\n/ignored_columns s y\n/hyperparameters { 1\n"
+		"/hyperparameters/GBM { 1\n/hyperparameters/GBM/num_leaves 0 3",
+		"/num_trials 0 3\n/hyperparameters { 1\n/hyperparameters/LR { 1\n"
+		"/hyperparameters/LR/penalty { 2\n/hyperparameters/LR/penalty/space s categorical\n"
+		"/hyperparameters/LR/penalty/choices [ 2\n/hyperparameters/LR/penalty/choices/0 s L2\n"
+		"/hyperparameters/LR/penalty/choices/1 s L1",
+		"/num_trials 0 2\n/hyperparameters { 1\n/hyperparameters/KNN { 0"};
+
+	for (int64_t after = 0; after < 90; after++)
 	{
 		AgFitOptions *options;
 		AgError err;
 		AgStatus status;
 
-		mem->fail_after = after;
-		status = parse(mem,
-					   "/name s x\n/ignored_columns s y\n/hyperparameters { 1\n"
-					   "/hyperparameters/GBM { 1\n/hyperparameters/GBM/num_leaves 0 3",
-					   &options, &err);
+		mem->fail_after = after / 3;
+		status = parse(mem, texts[after % 3], &options, &err);
 		mem->fail_after = -1;
 		AG_CHECK(status == AG_OK || status == AG_ERR_MEMORY);
 		ag_options_free(options);
@@ -788,6 +829,7 @@ main(void)
 	wrong_values(&mem);
 	unsupported(&mem);
 	table(&mem);
+	lists(&mem);
 	resources(&mem);
 	metrics(&mem);
 	replay(&mem);

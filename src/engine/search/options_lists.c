@@ -55,9 +55,9 @@ static const AgListModel toy_list[] = {
 
 /*
  * Many unlike models: of each family first what does well by itself, then what errs otherwise. Boosters with small steps and
- * rows and columns at random, forests of other shapes, nets with other seeds of shape.
+ * rows and columns at random, forests of other shapes, nets with other seeds of shape. The first of them are zeroshot.
  */
-static const AgListModel zeroshot_list[] = {
+static const AgListModel extreme_list[] = {
 	{AG_FAMILY_GBM, ""},
 	{AG_FAMILY_LR, ""},
 	{AG_FAMILY_NN_TORCH, ""},
@@ -81,7 +81,32 @@ static const AgListModel zeroshot_list[] = {
 	{AG_FAMILY_GBM, "extra_trees=true learning_rate=0.05 num_leaves=64 min_data_in_leaf=5"},
 	{AG_FAMILY_RF, "max_features=0.5"},
 	{AG_FAMILY_CAT, "depth=8 l2_leaf_reg=5"},
+	/* extreme only, from here on */
+	{AG_FAMILY_NN_TORCH,
+	 "activation=elu dropout_prob=0.25 hidden_size=192 learning_rate=0.006 use_batchnorm=true"},
+	{AG_FAMILY_FASTAI, "layers=[400,200,100] bs=256 emb_drop=0.4 ps=0.2 lr=0.015 epochs=40"},
+	{AG_FAMILY_CAT, "depth=4 learning_rate=0.07 l2_leaf_reg=4 max_ctr_complexity=2"},
+	{AG_FAMILY_REALMLP, "p_drop=0.3 wd=0.02"},
+	{AG_FAMILY_GBM, "learning_rate=0.01 num_leaves=200 feature_fraction=0.6 min_data_in_leaf=10 "
+					"bagging_fraction=0.8 bagging_freq=1"},
+	{AG_FAMILY_XGB, "max_depth=7 colsample_bytree=0.9 learning_rate=0.09 min_child_weight=3"},
+	{AG_FAMILY_XT, "max_features=1.0 min_samples_leaf=4"},
+	{AG_FAMILY_LR, "penalty=L1"},
+	{AG_FAMILY_NN_TORCH,
+	 "activation=relu dropout_prob=0.05 hidden_size=128 num_layers=2 learning_rate=0.01 "
+	 "weight_decay=0.0001"},
+	{AG_FAMILY_CAT, "grow_policy=Depthwise depth=8 learning_rate=0.03 l2_leaf_reg=3"},
+	{AG_FAMILY_GBM, "extra_trees=true learning_rate=0.04 num_leaves=16 min_data_in_leaf=33"},
+	{AG_FAMILY_FASTAI, "layers=[800,400] bs=512 emb_drop=0.05 ps=0.3 lr=0.008 epochs=45"},
+	{AG_FAMILY_RF, "max_features=0.75 min_samples_leaf=3"},
+	{AG_FAMILY_XGB, "max_depth=9 subsample=0.7 colsample_bytree=0.5 learning_rate=0.015"},
+	{AG_FAMILY_GBM, "learning_rate=0.05 num_leaves=8 feature_fraction=0.8 lambda_l2=1"},
+	{AG_FAMILY_REALMLP, "activation=relu p_drop=0.05"},
+	{AG_FAMILY_CAT, "depth=5 learning_rate=0.03 l2_leaf_reg=1 random_strength=2"},
+	{AG_FAMILY_KNN, "weights=distance n_neighbors=15"},
 };
+
+#define N_ZEROSHOT 19
 
 /* What can be read: a weighted sum, a sparse one, one small tree. */
 static const AgListModel interpretable_list[] = {
@@ -100,7 +125,8 @@ static const AgModelList lists[] = {
 	LIST("light", light_list),
 	LIST("very_light", very_light_list),
 	LIST("toy", toy_list),
-	LIST("zeroshot", zeroshot_list),
+	{"zeroshot", extreme_list, N_ZEROSHOT},
+	LIST("extreme", extreme_list),
 	LIST("interpretable", interpretable_list),
 	/* AutoGluon's that have no counterpart here */
 	{"multimodal", NULL, 0},

@@ -219,7 +219,7 @@ list_param(const char *word, size_t n, AgModelConfig *model, AgWriter *json, boo
 	snprintf(text, sizeof text, "%.*s", (int) n, word);
 	value = strchr(text, '=');
 	*value++ = '\0';
-	is_word = strchr("0123456789.-", *value) == NULL && strcmp(value, "true") != 0 &&
+	is_word = strchr("0123456789.-[", *value) == NULL && strcmp(value, "true") != 0 &&
 			  strcmp(value, "false") != 0;
 	ag_json_key(json, first, text);
 	if (is_word)

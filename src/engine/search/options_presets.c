@@ -54,7 +54,11 @@ static const Preset presets[] = {
 	{.name = "extreme",
 	 .aliases = "extreme_quality eq extreme_v140 extreme_quality_v140 extreme_v150 "
 				"extreme_quality_v150 extreme_v160 experimental_quality_v120 "
-				"experimental_quality_v140"},
+				"experimental_quality_v140",
+	 .supported = true,
+	 .hyperparameters = "extreme",
+	 .time_limit = HOUR,
+	 .bags = true},
 	{.name = "noncommercial", .aliases = "noncommercial_v160"},
 	{.name = "tabarena"},
 	{.name = "interpretable",
@@ -133,7 +137,7 @@ preset_parse(const AgOptionNode *node, AgFitOptions *options, const char **hyper
 		{
 			ag_error_set(err, AG_ERR_UNSUPPORTED, "preset \"%s\" is not supported yet", node->text);
 			ag_error_hint(err, "This release has the presets medium, good, high, best, "
-							   "interpretable, ignore_text, ignore_text_ngrams and "
+							   "extreme, interpretable, ignore_text, ignore_text_ngrams and "
 							   "optimize_for_deployment.");
 			return AG_ERR_UNSUPPORTED;
 		}

@@ -20,7 +20,7 @@ static const AgOptionSpec specs[] = {
 	{"name", "text", "1 to 63 bytes, no @ or /", "null", true,
 	 "Name of the predictor; null: <table>_<label> in lower case, required when data is a query"},
 	{"presets", "text or array of text",
-	 "medium, good, high, best, interpretable, ignore_text, ignore_text_ngrams, "
+	 "medium, good, high, best, extreme, interpretable, ignore_text, ignore_text_ngrams, "
 	 "optimize_for_deployment, and AutoGluon's aliases",
 	 "\"medium\"", true, "Bundles of options; explicit options win over them"},
 	{"time_limit", "number", "greater than 0", "null", true,
@@ -33,7 +33,8 @@ static const AgOptionSpec specs[] = {
 
 	/* models */
 	{"hyperparameters", "text or object",
-	 "default, light, very_light, toy, zeroshot, interpretable, or model families with their "
+	 "default, light, very_light, toy, zeroshot, extreme, interpretable, or model families with "
+	 "their "
 	 "parameters",
 	 "\"default\"", true,
 	 "Models to fit: {\"GBM\": {parameters} or [{...}, {...}], \"AG_ARGS_FIT\": {...}}"},
