@@ -776,6 +776,42 @@ test_params(void)
 	AG_CHECK_EQ(ag_net_batch_size(&params, 99999), 128);
 	AG_CHECK_EQ(ag_net_batch_size(&params, 100000), 256);
 	AG_CHECK_EQ(ag_net_batch_size(&params, 50000000), 512);
+	params.max_batch_size = 100;
+	AG_CHECK_EQ(ag_net_batch_size(&params, 50000000), 100);
+	/* as 1.6 n^0.56, from 2 to 100, and by the factor */
+	AG_CHECK_EQ(ag_net_embedding_width(&params, 2), 2);
+	AG_CHECK_EQ(ag_net_embedding_width(&params, 50), 14);
+	AG_CHECK_EQ(ag_net_embedding_width(&params, 1000000), 100);
+	params.embed_factor = 0.5;
+	AG_CHECK_EQ(ag_net_embedding_width(&params, 50), 7);
+	params.embed_exponent = 1.0;
+	AG_CHECK_EQ(ag_net_embedding_width(&params, 50), 40);
+	params.embed_most = 30;
+	AG_CHECK_EQ(ag_net_embedding_width(&params, 50), 15);
+}
+
+/* FASTAI's labels are smoothed when that is asked for: a class is never sure. */
+static void
+test_smoothing(void)
+{
+	Mixed mixed = mixed_make(7, 300);
+	AgTrainData data = data_of(&mixed, AG_PROBLEM_MULTICLASS, 300);
+	AgNetTrainer trainer;
+
+	for (int i = 0; i < 2; i++)
+	{
+		AgNetParams params = small(AG_NET_FASTAI, 1);
+		Fitted fitted;
+
+		params.label_smoothing = 0.2 * i;
+		prepare(&mixed.columns, MIXED_FEATURES, 300, &data, &params, &fitted);
+		AG_REQUIRE(ag_net_trainer_init(&ctx, fitted.dense, fitted.matrix, &data, &params,
+									   &trainer) == AG_OK);
+		AG_CHECK(fabs((double) trainer.smoothing - 0.2 * i) < 1e-6);
+		ag_net_trainer_free(&trainer);
+		drop(&fitted);
+	}
+	mixed_free(&mixed);
 }
 
 int
@@ -788,6 +824,7 @@ main(void)
 	test_variants();
 	test_maths();
 	test_params();
+	test_smoothing();
 	test_gradients();
 	test_learning();
 	test_threads();

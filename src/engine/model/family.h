@@ -34,6 +34,8 @@ typedef struct AgFamily
 	bool stops_early;    /* grows in rounds until validation rows say stop: takes "early_stop" */
 	bool on_gpu;         /* has a GPU path: the CUDA module may have code to train it */
 	bool keeps_monotone; /* honours monotone constraints */
+	/* the parameter that "early_stop" sets in one that learns in epochs; NULL: it doesn't, or has stops_early */
+	const char *patience;
 	const char *no_quantiles; /* why it can't predict quantiles; NULL: it can */
 	/* what parameters must agree on among themselves; NULL: nothing */
 	AgStatus (*check)(const void *params, AgError *err);

@@ -43,9 +43,13 @@ typedef struct AgNetParams
 	double embedding_dropout_prob;
 	bool use_batchnorm;
 	int embed_min_levels; /* slots of at least so many columns are embedded */
+	/* NN_TORCH: in factor * max(2, min(most, 1.6 levels^exponent)) numbers */
+	double embed_factor, embed_exponent;
+	int embed_most;
 	double learning_rate;
 	double weight_decay;
-	int batch_size; /* 0: by the number of rows */
+	int batch_size;     /* 0: by the number of rows */
+	int max_batch_size; /* NN_TORCH: then at most that */
 	int num_epochs;
 	int patience; /* epochs without a better score; -1: 20 and half of those to the best one; 0: never stops early */
 	double min_delta; /* what counts as a better score */

@@ -62,7 +62,9 @@ const AgParamSpec ag_nn_specs[] = {
 	{"weight_decay", NULL, AG_PARAM_REAL, 0, 10, 1e-6, NULL, "L2 penalty on the weights",
 	 OFFSET(weight_decay)},
 	{"batch_size", NULL, AG_PARAM_INT, 0, 65536, 0, NULL,
-	 "training rows of a step; 0: by the number of rows, up to 512", OFFSET(batch_size)},
+	 "training rows of a step; 0: by the number of rows, up to max_batch_size", OFFSET(batch_size)},
+	{"max_batch_size", NULL, AG_PARAM_INT, 1, 65536, 512, NULL,
+	 "most training rows of a step where batch_size is 0", OFFSET(max_batch_size)},
 	{"num_epochs", NULL, AG_PARAM_INT, 1, 1000000, 1000, NULL, "most passes over the rows",
 	 OFFSET(num_epochs)},
 	{"epochs_wo_improve", NULL, AG_PARAM_INT, -1, 1000000, -1, NULL,
@@ -73,6 +75,13 @@ const AgParamSpec ag_nn_specs[] = {
 	 OFFSET(y_range_extend)},
 	{"proc.embed_min_categories", NULL, AG_PARAM_INT, 1, 1e9, 4, NULL,
 	 "categories from which on a feature becomes a learnt vector", OFFSET(embed_min_levels)},
+	{"embedding_size_factor", NULL, AG_PARAM_REAL, 0.01, 100, 1, NULL,
+	 "factor on the length of such vectors", OFFSET(embed_factor)},
+	{"embed_exponent", NULL, AG_PARAM_REAL, 0, 2, 0.56, NULL,
+	 "their length is 1.6 times the number of categories to this power, at least 2",
+	 OFFSET(embed_exponent)},
+	{"max_embedding_dim", NULL, AG_PARAM_INT, 1, AG_NET_MAX_WIDTH, 100, NULL,
+	 "their greatest length, before the factor", OFFSET(embed_most)},
 	DENSE_SPECS(0.99, 100),
 };
 const int ag_nn_n_specs = sizeof ag_nn_specs / sizeof ag_nn_specs[0];
@@ -99,6 +108,8 @@ const AgParamSpec ag_fastai_specs[] = {
 	 OFFSET(patience)},
 	{"early.stopping.min_delta", NULL, AG_PARAM_REAL, 0, 1e9, 1e-4, NULL,
 	 "by how much a score must be better to be waited for", OFFSET(min_delta)},
+	{"smoothing", NULL, AG_PARAM_REAL, 0, 0.9, 0, NULL, "share of a label given to all classes",
+	 OFFSET(label_smoothing)},
 	{"y_range_extend", NULL, AG_PARAM_REAL, 0, 1000, 0.05, NULL,
 	 "how far beyond the training labels predictions may go, in standard deviations",
 	 OFFSET(y_range_extend)},
@@ -144,6 +155,8 @@ void
 ag_net_params_complete(AgNetFamily family, AgNetParams *params)
 {
 	params->family = family;
+	if (family != AG_NET_NN_TORCH)
+		params->max_batch_size = 512;
 	if (family == AG_NET_FASTAI)
 	{
 		params->activation = AG_NET_ACT_RELU;

@@ -79,6 +79,8 @@ AgStatus ag_net_check(const AgContext *ctx, const AgNet *net);
 /* Fills feature_of_number. */
 AgStatus ag_net_map_numbers(const AgContext *ctx, AgNet *net);
 
+/* Numbers that stand for one of n_levels, the unseen one included. */
+uint32_t ag_net_embedding_width(const AgNetParams *params, uint32_t n_levels);
 /* The layers' widths, the last one excluded; returns how many. */
 int ag_net_widths(const AgNetParams *params, const AgTrainData *data, uint32_t *widths);
 

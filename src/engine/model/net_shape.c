@@ -8,7 +8,6 @@
 
 #define MAX_INPUTS 0x10000000u
 #define MAX_OUTPUTS 10000u
-#define TORCH_MAX_EMBEDDING 100.0
 #define FASTAI_MAX_EMBEDDING 600.0
 #define REALMLP_EMBEDDING 8
 
@@ -70,17 +69,19 @@ ag_net_widths(const AgNetParams *params, const AgTrainData *data, uint32_t *widt
 	return 2;
 }
 
-/* Numbers that stand for one of n_levels, the unseen one included. */
-static uint32_t
-embedding_width(AgNetFamily family, uint32_t n_levels)
+uint32_t
+ag_net_embedding_width(const AgNetParams *params, uint32_t n_levels)
 {
-	double width = 1.6 * ag_exp(0.56 * ag_ln((double) n_levels));
+	bool is_torch = params->family == AG_NET_NN_TORCH;
+	double width =
+		1.6 * ag_exp((is_torch ? params->embed_exponent : 0.56) * ag_ln((double) n_levels));
 
-	if (family == AG_NET_REALMLP)
+	if (params->family == AG_NET_REALMLP)
 		return REALMLP_EMBEDDING;
-	if (family == AG_NET_FASTAI)
+	if (!is_torch)
 		return (uint32_t) fmin(FASTAI_MAX_EMBEDDING, floor(width + 0.5));
-	return (uint32_t) fmax(2.0, fmin(TORCH_MAX_EMBEDDING, width));
+	width = floor(params->embed_factor * fmax(2.0, fmin(params->embed_most, width)));
+	return (uint32_t) fmax(1.0, fmin(AG_NET_MAX_WIDTH, width));
 }
 
 /* Numbers, one-hot slots, waves, embeddings. */
@@ -121,7 +122,7 @@ shape_inputs(const AgContext *ctx, const AgNetParams *params, AgNet *net)
 			continue;
 		slots[s].first = n_values;
 		slots[s].first_input = (uint32_t) n_inputs;
-		slots[s].n_inputs = embedding_width(params->family, dense->slots[s].width + 1);
+		slots[s].n_inputs = ag_net_embedding_width(params, dense->slots[s].width + 1);
 		n_inputs += slots[s].n_inputs;
 		n_values += ag_net_slot_rows(net, s) * slots[s].n_inputs;
 	}

@@ -50,7 +50,7 @@ ag_net_batch_size(const AgNetParams *params, int64_t n_train)
 	{
 		for (int64_t n = n_train; n >= 10; n /= 10)
 			power *= 2;
-		size = power < 512 ? power : 512;
+		size = power < params->max_batch_size ? power : params->max_batch_size;
 	}
 	return (int) (size < n_train ? size : n_train);
 }
@@ -281,10 +281,10 @@ ag_net_trainer_init(const AgContext *ctx, const AgDense *dense, const AgDenseMat
 	t->ops = t->net->ops;
 	t->batch_size = ag_net_batch_size(params, data->n_train);
 	t->first_learnt_input = t->net->first_wave;
-	/* Smoothed labels make better classes and worse probabilities. */
-	t->smoothing = is_realmlp && !ag_metric_needs_probabilities(data->stop_metric)
-					   ? (float) params->label_smoothing
-					   : 0.0f;
+	/* Smoothed labels make better classes and worse probabilities: REALMLP's are by default, FASTAI's when asked for. */
+	t->smoothing = is_realmlp && ag_metric_needs_probabilities(data->stop_metric)
+					   ? 0.0f
+					   : (float) params->label_smoothing;
 	if (is_realmlp && params->learning_rate <= 0.0)
 		t->params.learning_rate = ag_problem_has_classes(data->problem) ? 0.04 : 0.07;
 	t->rates = is_realmlp ? (AgNetRates){0.1f, 6.0f, 0.1f, 1.0f, true}
@@ -317,7 +317,8 @@ ag_net_trainer_free(AgNetTrainer *t)
 void
 ag_net_size_add(AgNetSize *size, const AgNetParams *params, bool is_number, uint32_t n_columns)
 {
-	double width = n_columns, numbers = 1.6 * ag_exp(0.56 * ag_ln(width + 1.0)) + 8.0;
+	double width = n_columns;
+	double numbers = ag_net_embedding_width(params, n_columns + 1) + 8.0;
 	bool is_embedded = !is_number && width >= params->embed_min_levels;
 
 	if (is_number)

@@ -71,7 +71,11 @@ param_parse(const AgOptionNode *node, AgModelConfig *model, AgError *err)
 	char label[AG_MAX_OPTION_PATH + 1];
 	const AgFamily *family = model->family;
 	char list[AG_PARAM_MAX_INTS * 16];
+	bool done;
 
+	AG_TRY(ag_namesake_parse(node, family, &done, err));
+	if (done)
+		return AG_OK;
 	if (node->type == AG_JSON_NULL) /* as not given */
 	{
 		const char *nearest = NULL;
@@ -144,13 +148,14 @@ entry_parse(const AgOptionNode *node, const AgFitArgs *common, AgFitOptions *opt
 		if (!known)
 			AG_TRY(param_parse(child, model, err));
 	}
+	model->early_stop = args.early_stop;
+	AG_TRY(ag_early_stop_settle(node, common, model, err));
 	AG_TRY(ag_search_space_default(node, options, model, err));
 	model->asked = args.asked;
 	model->bag = args.bag;
 	model->max_time_limit = args.max_time_limit;
 	model->use_fp16 = args.use_fp16;
 	model->prep = args.prep;
-	model->early_stop = args.early_stop;
 	if (model->search != NULL) /* trials are checked each by itself */
 		return AG_OK;
 	return model->family->check != NULL ? model->family->check(model->params, err) : AG_OK;
@@ -196,7 +201,7 @@ model_add(AgFitOptions *options, const AgFamily *family, const AgOptionNode *nod
 		model->use_fp16 = common->use_fp16;
 		model->prep = common->prep;
 		model->early_stop = common->early_stop;
-		return AG_OK;
+		return ag_early_stop_settle(NULL, common, model, err);
 	}
 	model->params_json = ag_option_json(&options->arena, node);
 	if (model->params_json == NULL)

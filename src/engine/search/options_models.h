@@ -71,6 +71,16 @@ AgStatus ag_search_space_default(const AgOptionNode *node, AgFitOptions *options
 								 AgModelConfig *model, AgError *err);
 AgStatus ag_search_expand(AgFitOptions *options, AgError *err);
 
+/*
+ * options_namesake.c: a parameter that the family's namesake in AutoGluon has and ours hasn't, or that says "auto" where ours has a number. *done: it asks for what
+ * there is. AG_ERR_UNSUPPORTED with its name where it asks for something else.
+ */
+AgStatus ag_namesake_parse(const AgOptionNode *node, const AgFamily *family, bool *done,
+						   AgError *err);
+/* "early_stop", once it is known of a model; its own patience wins. node: its entry, or NULL. AG_ERR_OPTION where it alone is asked and knows no rounds. */
+AgStatus ag_early_stop_settle(const AgOptionNode *node, const AgFitArgs *common,
+							  AgModelConfig *model, AgError *err);
+
 /* options_features.c: "prep_params" of a model's fit. */
 AgStatus ag_prep_params_parse(const AgOptionNode *node, AgPrepAsked *prep, AgError *err);
 /* "_feature_generator_kwargs" (options_features.c). */

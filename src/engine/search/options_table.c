@@ -42,7 +42,9 @@ static const AgOptionSpec specs[] = {
 	 "Combine the models to a weighted mean"},
 	{"ag_args_fit", "object",
 	 "num_gpus, num_cpus, max_time_limit, early_stop, use_fp16, prep_params", "{}", true,
-	 "Arguments of every model's fit; a model's own ag_args_fit wins over it"},
+	 "Arguments of every model's fit; a model's own ag_args_fit wins over it. early_stop: rounds "
+	 "of boosters and epochs of nets to wait for a better score, null: all; other families have "
+	 "none"},
 	{"ag_args_ensemble", "object",
 	 "fold_fitting_strategy, num_folds_parallel, save_bag_folds, use_child_oof, ag_args_fit", "{}",
 	 true,
