@@ -414,6 +414,24 @@ CREATE FUNCTION @extschema@.ag_predict_quantiles(model text, features text) RETU
 COMMENT ON FUNCTION @extschema@.ag_predict_quantiles(text, text) IS
     'predicted quantiles of a model of problem type quantile, in the order of its quantile_levels; they never cross; the row is a JSON object given as text; NULL when model or row is NULL';
 
+CREATE FUNCTION @extschema@.ag_predict_interval(model text, features record, coverage double precision DEFAULT 0.9) RETURNS double precision[]
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    AS 'MODULE_PATHNAME', 'ag_sql_predict_interval_record';
+COMMENT ON FUNCTION @extschema@.ag_predict_interval(text, record, double precision) IS
+    'lower and upper bound of the true number: about the share coverage of rows like those of the fit lies between them (conformal, by the errors on rows that the models had not seen; equally wide everywhere, infinite where those are too few); the row is a table''s or sub-query''s alias; NULL when an argument is NULL';
+
+CREATE FUNCTION @extschema@.ag_predict_interval(model text, features jsonb, coverage double precision DEFAULT 0.9) RETURNS double precision[]
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    AS 'MODULE_PATHNAME', 'ag_sql_predict_interval_jsonb';
+COMMENT ON FUNCTION @extschema@.ag_predict_interval(text, jsonb, double precision) IS
+    'lower and upper bound of the true number: about the share coverage of rows like those of the fit lies between them (conformal, by the errors on rows that the models had not seen; equally wide everywhere, infinite where those are too few); the row is a JSON object; NULL when an argument is NULL';
+
+CREATE FUNCTION @extschema@.ag_predict_interval(model text, features text, coverage double precision DEFAULT 0.9) RETURNS double precision[]
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    AS 'MODULE_PATHNAME', 'ag_sql_predict_interval_text';
+COMMENT ON FUNCTION @extschema@.ag_predict_interval(text, text, double precision) IS
+    'lower and upper bound of the true number: about the share coverage of rows like those of the fit lies between them (conformal, by the errors on rows that the models had not seen; equally wide everywhere, infinite where those are too few); the row is a JSON object given as text; NULL when an argument is NULL';
+
 CREATE FUNCTION @extschema@.ag_predict_table(model text, data text, key_column text DEFAULT NULL)
     RETURNS TABLE (key text, prediction text, value double precision, proba jsonb, quantiles double precision[])
     LANGUAGE c VOLATILE PARALLEL UNSAFE COST 100000 AS 'MODULE_PATHNAME', 'ag_sql_predict_table';

@@ -1,7 +1,9 @@
 /*
- * oof.c - ag_predict_oof: what the best model predicted for the rows that it was scored on, without having been trained on them.
+ * oof.c - see oof.h; and ag_predict_oof: what the best model predicted for the rows that it was scored on, without having been trained on them.
  */
 #include "postgres.h"
+
+#include <math.h>
 
 #include "fmgr.h"
 #include "miscadmin.h"
@@ -12,6 +14,7 @@
 #include "pg/cache.h"
 #include "pg/catalog.h"
 #include "pg/errors.h"
+#include "pg/oof.h"
 #include "pg/result.h"
 #include "pg/srf.h"
 
@@ -99,6 +102,78 @@ read_head(Oof *oof, const char *name, bool *has_classes)
 	return n_rows;
 }
 
+static void
+not_stored(const char *name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_NO_DATA_FOUND),
+			 errmsg("no out-of-fold predictions of \"%s\" are stored", name),
+			 errdetail("They aren't with \"save_space\", and where no rows were validated on.")));
+}
+
+/* --- errors --- */
+
+static int
+compare_floats(const void *left, const void *right)
+{
+	float a = *(const float *) left, b = *(const float *) right;
+
+	return (a > b) - (a < b);
+}
+
+/* An error that isn't finite counts as infinite. */
+static void
+read_errors(Oof *oof, const char *name, uint64 n, float *errors)
+{
+	for (uint64 i = 0; i < n; i++)
+	{
+		double truth = ag_read_f64(&oof->in);
+		const void *bytes = ag_read_bytes(&oof->in, sizeof(float));
+		float single = 0;
+
+		if (bytes == NULL)
+			damaged(name);
+		memcpy(&single, bytes, sizeof single);
+		errors[i] = (float) fabs(truth - single);
+		if (!isfinite(errors[i]))
+			errors[i] = INFINITY;
+	}
+	qsort(errors, n, sizeof(float), compare_floats);
+}
+
+float *
+ag_oof_errors(const AgOpenModel *model, const char *name, int64 *n)
+{
+	Oof oof = {.model = model};
+	float *volatile errors = NULL; /* set before a jump, used behind it */
+	bool has_classes;
+	size_t size;
+	void *image;
+	AgMem mem;
+
+	ag_mem_init(&mem, INT64_MAX);
+	image = ag_catalog_image(&model->id, AG_OOF_MEMBER, &mem, &size);
+	if (image == NULL)
+		not_stored(name);
+	PG_TRY();
+	{
+		ag_reader_init(&oof.in, image, size);
+		*n = (int64) read_head(&oof, name, &has_classes);
+		if (*n == 0)
+			damaged(name);
+		errors = MemoryContextAllocHuge(CurrentMemoryContext, sizeof(float) * *n);
+		read_errors(&oof, name, (uint64) *n, errors);
+	}
+	PG_FINALLY();
+	{
+		ag_mem_free(&mem, image);
+	}
+	PG_END_TRY();
+	return errors;
+}
+
+/* --- ag_predict_oof --- */
+
 PG_FUNCTION_INFO_V1(ag_sql_predict_oof);
 
 Datum
@@ -125,11 +200,7 @@ ag_sql_predict_oof(PG_FUNCTION_ARGS)
 	ag_mem_init(&mem, INT64_MAX);
 	image = ag_catalog_image(&id, AG_OOF_MEMBER, &mem, &size);
 	if (image == NULL)
-		ereport(
-			ERROR,
-			(errcode(ERRCODE_NO_DATA_FOUND),
-			 errmsg("no out-of-fold predictions of \"%s\" are stored", name),
-			 errdetail("They aren't with \"save_space\", and where no rows were validated on.")));
+		not_stored(name);
 	PG_TRY();
 	{
 		oof.model = ag_cache_get(&id, row->best_model, CurrentMemoryContext);

@@ -1,0 +1,100 @@
+/*
+ * interval.c - ag_predict_interval: bounds that the true value lies between as often as asked.
+ *
+ * Conformal prediction with absolute errors of rows that the models had not seen (Vovk, Gammerman, Shafer 2005; Barber et al. 2021, "Predictive inference with the
+ * jackknife+", for errors out of fold): of n of them the ceil((n + 1) coverage)-th smallest to either side. No assumption on the model or on how
+ * errors are distributed, but that rows to come are like those of the fit; and equally wide everywhere.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "catalog/pg_type.h"
+#include "fmgr.h"
+#include "utils/array.h"
+
+#include "pg/call.h"
+#include "pg/catalog.h"
+#include "pg/oof.h"
+
+typedef struct Errors
+{
+	int64 n;
+	float *values; /* ascending */
+} Errors;
+
+/* Read once for each place in a plan and model. */
+static const Errors *
+errors_of(AgCall *call)
+{
+	Errors *errors = call->extra;
+	AgModelName name;
+	MemoryContext old;
+
+	if (errors != NULL)
+		return errors;
+	if (call->model->n_classes > 0 || call->model->n_quantiles > 0)
+		ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
+						errmsg("model \"%s\" predicts %s, not a number", call->name,
+							   call->model->n_classes > 0 ? "a class" : "quantiles"),
+						errhint("Use %s.", call->model->n_classes > 0 ? "ag_predict_proba"
+																	  : "ag_predict_quantiles")));
+	ag_model_name_parse(call->name, &name);
+	if (name.member != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("\"%s\" names one member of a model", call->name),
+				 errdetail("Errors on rows that were not trained on are kept of the best one.")));
+	old = MemoryContextSwitchTo(call->context);
+	errors = palloc(sizeof(Errors));
+	errors->values = ag_oof_errors(call->model, call->name, &errors->n);
+	MemoryContextSwitchTo(old);
+	call->extra = errors;
+	return errors;
+}
+
+static Datum
+predict_interval(FunctionCallInfo fcinfo, AgRowForm form)
+{
+	text *name = PG_GETARG_TEXT_PP(0);
+	AgCall *call = ag_call_get((AgCall **) &fcinfo->flinfo->fn_extra, fcinfo->flinfo->fn_mcxt,
+							   VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name), InvalidOid);
+	double coverage = PG_GETARG_FLOAT8(2);
+	const Errors *errors = errors_of(call);
+	double rank, width, prediction;
+	Datum bounds[2];
+
+	if (!(coverage > 0 && coverage < 1))
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						errmsg("the coverage must be above 0 and below 1")));
+	ag_call_run(call, form, PG_GETARG_DATUM(1));
+	prediction = call->out[0];
+	rank = ceil((double) (errors->n + 1) * coverage);
+	width = rank > (double) errors->n ? INFINITY : errors->values[(int64) rank - 1];
+	bounds[0] = Float8GetDatum(prediction - width);
+	bounds[1] = Float8GetDatum(prediction + width);
+	PG_RETURN_ARRAYTYPE_P(
+		construct_array(bounds, 2, FLOAT8OID, sizeof(float8), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
+}
+
+PG_FUNCTION_INFO_V1(ag_sql_predict_interval_record);
+PG_FUNCTION_INFO_V1(ag_sql_predict_interval_jsonb);
+PG_FUNCTION_INFO_V1(ag_sql_predict_interval_text);
+
+Datum
+ag_sql_predict_interval_record(PG_FUNCTION_ARGS)
+{
+	return predict_interval(fcinfo, AG_ROW_RECORD);
+}
+
+Datum
+ag_sql_predict_interval_jsonb(PG_FUNCTION_ARGS)
+{
+	return predict_interval(fcinfo, AG_ROW_JSONB);
+}
+
+Datum
+ag_sql_predict_interval_text(PG_FUNCTION_ARGS)
+{
+	return predict_interval(fcinfo, AG_ROW_TEXT);
+}

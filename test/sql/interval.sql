@@ -1,0 +1,27 @@
+-- ag_predict_interval: as wide as the errors on rows the models had not seen say, as SQL over ag_predict_oof has it
+SET client_min_messages = warning;
+\set quick '{"verbosity": 0, "hyperparameters": {"GBM": {"num_boost_round": 25, "learning_rate": 0.2}}}'
+CREATE TABLE iv AS SELECT i AS id, i % 37 AS x, (i * 7) % 31 AS z, (i % 37) * 3 + (hashint4(i) & 1023) / 100.0 AS y, i % 3 = 0 AS b FROM generate_series(1, 1200) i;
+SELECT ag_fit('SELECT x, z, y FROM iv WHERE id % 2 = 0', 'y', :'quick'::jsonb || '{"name": "m", "num_bag_folds": 4}');
+SELECT ag_fit('SELECT x, z, y FROM iv', 'y', :'quick'::jsonb || '{"name": "bare", "save_space": true}');
+SELECT ag_fit('SELECT x, z, b FROM iv', 'b', :'quick'::jsonb || '{"name": "class"}');
+SELECT ag_fit('SELECT x, z, y FROM iv', 'y', :'quick'::jsonb || '{"name": "levels", "problem_type": "quantile", "quantile_levels": [0.1, 0.9]}');
+
+CREATE TABLE errors AS SELECT e, row_number() OVER (ORDER BY e) AS rank, count(*) OVER () AS n FROM (SELECT abs(label::float8 - prediction::float8) AS e FROM ag_predict_oof('m')) s;
+SELECT coverage, bool_and(abs((i[1] + i[2]) / 2 - ag_predict('m', t)) < 1e-9) AS centred, bool_and(abs((i[2] - i[1]) / 2 - e) / e < 1e-5) AS width
+FROM iv t, unnest(ARRAY[0.5, 0.9, 0.99]) coverage, ag_predict_interval('m', t, coverage) i, errors WHERE rank = ceil((n + 1) * coverage) GROUP BY 1 ORDER BY 1;
+-- rows that no model saw are covered about as often as asked
+SELECT coverage, abs(avg((y BETWEEN i[1] AND i[2])::int) - coverage) < 0.08 AS as_asked FROM iv t, unnest(ARRAY[0.5, 0.8, 0.95]) coverage, ag_predict_interval('m', t, coverage) i WHERE id % 2 = 1 GROUP BY coverage ORDER BY 1;
+SELECT ag_predict_interval('m', t) = ag_predict_interval('m', to_jsonb(t), 0.9) AS jsonb, ag_predict_interval('m', t) = ag_predict_interval('m', '{"x": 1, "z": 7}', 0.9) AS text FROM iv t WHERE id = 1;
+SELECT ag_predict_interval('m', t, 0.99999) AS unbounded FROM iv t WHERE id = 1;
+SELECT ag_predict_interval('m', t, NULL) IS NULL AS none, ag_predict_interval('m', NULL::iv) IS NULL AS no_row FROM iv t WHERE id = 1;
+
+SELECT ag_predict_interval('m', t, 1) FROM iv t LIMIT 1;
+SELECT ag_predict_interval('m', t, 0) FROM iv t LIMIT 1;
+SELECT ag_predict_interval('m', t, 'NaN') FROM iv t LIMIT 1;
+SELECT ag_predict_interval('m/GBM_BAG_L1', t) FROM iv t LIMIT 1;
+SELECT ag_predict_interval('bare', t) FROM iv t LIMIT 1;
+SELECT ag_predict_interval('class', t) FROM iv t LIMIT 1;
+SELECT ag_predict_interval('levels', t) FROM iv t LIMIT 1;
+SELECT count(ag_drop(name)) > 0 AS dropped FROM ag_models;
+DROP TABLE iv, errors;
