@@ -100,6 +100,7 @@ test_deadline(void)
 {
 	AgForestParams params = forest_params(100000, false);
 	AgForestResult result;
+	AgWriter bytes[2];
 	AgTrainData data;
 	Table table;
 	Bench bench;
@@ -119,6 +120,16 @@ test_deadline(void)
 	result = train(&bench, &data, &params);
 	AG_CHECK(result.stopped_by_time && result.n_trees >= 2 && result.n_trees < 100000);
 	AG_CHECK(ag_clock_ns() - start < INT64_C(2500000000));
+	/* as many without haste are the same */
+	params.n_estimators = result.n_trees;
+	bytes[0] = model_bytes(&bench.ctx, result.trees);
+	ag_forest_result_free(&bench.ctx, &result);
+	bench.ctx.deadline_ns = INT64_MAX;
+	result = train(&bench, &data, &params);
+	bytes[1] = model_bytes(&bench.ctx, result.trees);
+	AG_CHECK(same_bytes(&bytes[0], &bytes[1]));
+	for (int i = 0; i < 2; i++)
+		ag_writer_free(&bytes[i]);
 	ag_forest_result_free(&bench.ctx, &result);
 	table_end(&table);
 	bench_end(&bench);

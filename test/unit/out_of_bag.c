@@ -67,6 +67,10 @@ check_child(Again *a, const Result *r)
 			AG_OK);
 	AG_CHECK_NEAR(ag_metric_score(r->metric, value), r->scores[at], 1e-12);
 	ag_trained_free(&a->ctx, &trained);
+	training.max_rounds = 7; /* as a fit that is repeated asks for it */
+	AG_REQUIRE(ag_family_train(&a->ctx, &forms, &training, &data, &trained) == AG_OK);
+	AG_CHECK_EQ(trained.rounds, 7);
+	ag_trained_free(&a->ctx, &trained);
 	ag_fit_rows_free(&forms);
 	free(rows);
 }

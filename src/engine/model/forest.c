@@ -334,16 +334,25 @@ n_workers_of(const AgForest *forest)
 	return n < 1 ? 1 : n;
 }
 
-/* Trees that were grown move to the front; one that was cut short goes when there are others. */
+/*
+ * The trees up to the first that wasn't grown: as many asked for, without a limit, are the same ones. Where already the first
+ * was cut short, all others that there are, if any.
+ */
 static void
 pack_trees(AgForest *forest)
 {
 	int n = 0, n_grown = 0;
+	bool has_gap = false;
 
 	for (int t = 0; t < forest->n_trees; t++)
 		n_grown += forest->trees[t].is_grown;
 	if (n_grown > 1 && forest->trees[0].is_short)
 		forest->trees[0].is_grown = false;
+	for (int t = 0; t < forest->n_trees && forest->trees[0].is_grown; t++)
+	{
+		has_gap |= !forest->trees[t].is_grown;
+		forest->trees[t].is_grown = forest->trees[t].is_grown && !has_gap;
+	}
 	for (int t = 0; t < forest->n_trees; t++)
 	{
 		AgForestTree tree = forest->trees[t];

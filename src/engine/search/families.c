@@ -584,6 +584,8 @@ forest_train(AgWork *work)
 	params.seed = work->seed;
 	params.is_extra = work->config->family->id == AG_FAMILY_XT;
 	params.wants_oob = params.wants_oob && work->wants_oob;
+	if (work->max_rounds > 0 && params.n_estimators > work->max_rounds)
+		params.n_estimators = work->max_rounds;
 	AG_TRY(rows_bin(work, FOREST_MAX_BIN, FOREST_MIN_DATA_IN_BIN));
 	work->data->bins = work->rows->bins;
 	AG_GO(ag_forest_train(work->ctx, work->data, &params, &result));

@@ -206,11 +206,15 @@ train_on(AgFit *fit, const AgContext *ctx, AgFitRows *rows, const AgSplit *split
 	return status;
 }
 
-/* A booster that no validation rows watch stops after a modest number of rounds. */
+/* What no validation rows watch stops after a modest number of rounds; a forest has as many trees as it is asked for. */
 static int
-rounds_of(const AgSplit *split)
+rounds_of(const AgSplit *split, const AgFitModel *model)
 {
-	return split->n_valid == 0 ? AG_FIT_ROUNDS_UNWATCHED : 0;
+	AgFamilyId family = model->config->family->id;
+
+	return split->n_valid == 0 && family != AG_FAMILY_RF && family != AG_FAMILY_XT
+			   ? AG_FIT_ROUNDS_UNWATCHED
+			   : 0;
 }
 
 /* The rounds after which a child was cut short when it was first fitted; 0: it wasn't. */
@@ -240,7 +244,8 @@ ag_fit_train_child(AgFit *fit, const AgContext *ctx, AgFitRows *rows, const AgSp
 	int max_rounds = replayed_rounds(fit, model, child);
 
 	AG_TRY(train_on(fit, ctx, rows, split, model, job,
-					max_rounds > 0 ? max_rounds : rounds_of(split), false, model->is_bag, trained));
+					max_rounds > 0 ? max_rounds : rounds_of(split, model), false, model->is_bag,
+					trained));
 	return check_finite(ctx, trained, n_values);
 }
 
@@ -251,7 +256,7 @@ single_fit(AgFit *fit, const AgContext *ctx, bool last, AgFitModel *model)
 	int max_rounds = replayed_rounds(fit, model, 0);
 
 	AG_TRY(train_on(fit, ctx, &fit->rows, &v->split, model, 0,
-					max_rounds > 0 ? max_rounds : rounds_of(&v->split), last, false,
+					max_rounds > 0 ? max_rounds : rounds_of(&v->split, model), last, false,
 					&model->children[0]));
 	model->n_children = 1;
 	AG_TRY(check_finite(ctx, &model->children[0], v->split.n_valid * ag_fit_width(fit)));
