@@ -3,13 +3,16 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/tupdesc.h"
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/syscache.h"
 
 #include "pg/columns.h"
 #include "pg/compat.h"
@@ -21,7 +24,8 @@
 typedef struct State
 {
 	AgCall *call;
-	Oid checked_role; /* whose right to execute was looked at last */
+	Oid checked_role; /* whose right to execute was looked at last, and on what */
+	Oid checked_function;
 } State;
 
 static void
@@ -34,7 +38,23 @@ not_for_users(void)
 		 errhint("Use ag_predict, ag_predict_class, ag_predict_proba or ag_predict_quantiles.")));
 }
 
-/* ag_predict for ag_predict_columns, and so on: no other function's right counts. */
+static Oid
+owner_of(Oid function)
+{
+	HeapTuple tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	Oid owner = InvalidOid;
+
+	if (!HeapTupleIsValid(tuple))
+		return InvalidOid;
+	owner = ((Form_pg_proc) GETSTRUCT(tuple))->proowner;
+	ReleaseSysCache(tuple);
+	return owner;
+}
+
+/*
+ * ag_predict for ag_predict_columns, and so on: no other function's right counts, also not that of one which somebody else put into the schema
+ * under that name.
+ */
 static bool
 stands_for(Oid function, Oid called)
 {
@@ -42,6 +62,7 @@ stands_for(Oid function, Oid called)
 
 	return name != NULL && called_name != NULL &&
 		   get_func_namespace(function) == get_func_namespace(called) &&
+		   owner_of(function) == owner_of(called) &&
 		   strcmp(name, psprintf("%s_columns", called_name)) == 0;
 }
 
@@ -51,7 +72,7 @@ check_right(FunctionCallInfo fcinfo, State *state)
 	Oid called = PG_GETARG_OID(1);
 	AclResult result;
 
-	if (state->checked_role == GetUserId())
+	if (state->checked_role == GetUserId() && state->checked_function == called)
 		return;
 	if (!stands_for(fcinfo->flinfo->fn_oid, called))
 		not_for_users();
@@ -59,6 +80,7 @@ check_right(FunctionCallInfo fcinfo, State *state)
 	if (result != ACLCHECK_OK)
 		aclcheck_error(result, OBJECT_FUNCTION, get_func_name(called));
 	state->checked_role = GetUserId();
+	state->checked_function = called;
 }
 
 /* The arguments as a row of that many columns, each with its name and type. */

@@ -100,6 +100,13 @@ refuses('mallory', q{SET check_function_bodies = off; CREATE FUNCTION lair.ask(j
 refuses('mallory', q{ALTER FUNCTION lair.ask(jsonb) OWNER TO alice}, qr/must be (member of role|able to SET ROLE) "alice"/, 'nor give it to alice');
 refuses('mallory', q{SELECT ag_predict_columns('secret', 'ag_predict(text, jsonb)'::regprocedure, '{x}', 1)}, qr/model "secret" does not exist/, 'nor go by the planner');
 refuses('mallory', q{SELECT ag_predict_columns('secret', 'pg_read_file(text)'::regprocedure, '{x}', 1)}, qr/for the planner to call/, 'with any function');
+$node->safe_psql('theirs', 'REVOKE EXECUTE ON FUNCTION ag_predict(text, record) FROM PUBLIC; GRANT EXECUTE ON FUNCTION ag_predict(text, record) TO alice');
+refuses('reader', q{SELECT ag_predict_columns('secret', 'ag_predict(text, record)'::regprocedure, '{x}', 1)}, qr/permission denied for function ag_predict/, 'nor past a right that was revoked');
+refuses('reader', q{CREATE FUNCTION public.ag_predict(int) RETURNS int LANGUAGE sql AS 'SELECT 1'; SELECT ag_predict_columns('secret', 'ag_predict(int)'::regprocedure, '{x}', 1); DROP FUNCTION public.ag_predict(int)},
+	qr/for the planner to call/, 'nor by a function that is only called so');
+refuses('reader', q{SELECT ag_predict_class_columns('secret', o, '{who,x,code,note}', 'x'::text, 1, 1.5, 'n'::text) FROM unnest('{"ag_predict_class(text, record)", "pg_sleep(float8)"}'::regprocedure[]) o},
+	qr/for the planner to call/, 'nor by another at the second row');
+$node->safe_psql('theirs', 'GRANT EXECUTE ON FUNCTION ag_predict(text, record) TO PUBLIC');
 refuses('mallory', q{SELECT ag_model_handler()}, qr/must take one row/, 'nor call the handler');
 refuses('reader', q{SELECT ag_predict_columns('secret', 'ag_predict(text, record)'::regprocedure, ARRAY['x', NULL, 'y'], 1, 2)}, qr/3 names for 2|ERROR/, 'names that are none');
 
