@@ -315,7 +315,7 @@ try('keeper', q{CREATE EXTENSION ag_pg; GRANT CREATE ON SCHEMA public TO alice, 
 try('alice', qq{CREATE TABLE d AS SELECT i % 40 AS x, 'k' || i % 3 AS k, CASE WHEN i % 40 > 20 THEN 'ill' ELSE 'well' END AS y, i % 40 * 2.0 AS z FROM generate_series(1, 300) i;
 	SELECT ag_fit('SELECT x, k, y FROM d', 'y', '{"name": "m", $quick}'); SELECT ag_fit('SELECT x, k, z FROM d', 'z', '{"name": "r", $quick}'); GRANT ALL ON d TO PUBLIC;}, 'mine');
 my $uses = join '', map { my $m = $_; my $l = $m eq 'm' ? 'y' : 'z'; map { "SELECT count(s) FROM $_ s;\n" }
-	  ("(SELECT ag_predict_proba('$m', d) FROM d LIMIT 3)", "(SELECT ag_predict('$m', d) FROM d LIMIT 3)", "ag_info('$m')", "ag_leaderboard('$m', 'd')", "ag_report('$m', 'd')",
+	  ("(SELECT ag_predict_proba('$m', d) FROM d LIMIT 3)", "(SELECT ag_predict('$m', d) FROM d LIMIT 3)", "(SELECT ag_predict_interval('$m', d) FROM d LIMIT 3)", "ag_info('$m')", "ag_leaderboard('$m', 'd')", "ag_report('$m', 'd')",
 		"ag_evaluate('$m', 'd')", "ag_threshold_metrics('$m', 'd')", "ag_confusion_matrix('$m', 'd')", "ag_feature_importance('$m', 'd', 50, 1)", "ag_partial_dependence('$m', 'd', 'x')", "ag_drift('$m', 'd')",
 		"ag_learning_curves('$m')", "ag_predict_oof('$m')", "ag_fit_summary('$m')", "ag_model_failures('$m')", "ag_explain('$m', '{\"x\": 1}'::jsonb)", "ag_predict_table('$m', 'd')",
 		"ag_delete_members('$m', '{best}', dry_run => true)", "ag_export('$m/GBM', 'json')", "ag_models", "ag_features", "ag_jobs") } qw(m r);
