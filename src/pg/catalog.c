@@ -283,6 +283,7 @@ typedef struct Choice
 	bool found;
 	bool pinned;
 	int version;
+	int newest; /* of those that the role may use */
 	pg_uuid_t id;
 	AgPredictorRow *row;
 } Choice;
@@ -320,6 +321,7 @@ choose_version(Oid role, const AgModelName *name, bool want_row, Choice *choice)
 		if (right < AG_RIGHT_PREDICT)
 			continue;
 		choice->any_version = true;
+		choice->newest = Max(choice->newest, version);
 		if (!is_better(choice, name, version, pinned))
 			continue;
 		choice->found = true;
@@ -370,7 +372,8 @@ ag_catalog_find_as(Oid role, const char *model, pg_uuid_t *id, char **member, Ag
 		PopActiveSnapshot();
 	if (!choice.found && choice.any_version)
 		ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
-						errmsg("model \"%s\" has no version %d", name.name, name.version)));
+						errmsg("model \"%s\" has no version %d", name.name, name.version),
+						errhint("Its newest version is %d.", choice.newest)));
 	if (!choice.found)
 		ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
 						errmsg("model \"%s\" does not exist", name.name),

@@ -214,6 +214,17 @@ refuse_early(FunctionCallInfo fcinfo, const char *function)
 							errmsg("no argument of %s may be NULL", function)));
 }
 
+/* The role named by the second argument; PUBLIC in any case, as in GRANT, where no role has that name. */
+static char *
+grantee_argument(FunctionCallInfo fcinfo)
+{
+	char *grantee = text_to_cstring(PG_GETARG_TEXT_PP(1));
+
+	if (pg_strcasecmp(grantee, EVERYBODY) == 0 && !OidIsValid(get_role_oid(grantee, true)))
+		return pstrdup(EVERYBODY);
+	return grantee;
+}
+
 PG_FUNCTION_INFO_V1(ag_sql_grant);
 
 Datum
@@ -224,7 +235,7 @@ ag_sql_grant(PG_FUNCTION_ARGS)
 	char *grantee;
 
 	refuse_early(fcinfo, "ag_grant");
-	grantee = text_to_cstring(PG_GETARG_TEXT_PP(1));
+	grantee = grantee_argument(fcinfo);
 	(void) asked_right(text_to_cstring(PG_GETARG_TEXT_PP(2)));
 	values[0] = CStringGetTextDatum(owned_predictor(text_to_cstring(PG_GETARG_TEXT_PP(0))));
 	if (strcmp(grantee, EVERYBODY) != 0)
@@ -239,21 +250,25 @@ ag_sql_grant(PG_FUNCTION_ARGS)
 
 PG_FUNCTION_INFO_V1(ag_sql_revoke);
 
-/* Inspect includes predict, so who loses predict loses both. The grantee may be no role any more. */
+/* Inspect includes predict, so who loses predict loses both. A grantee with a right may be no role any more. */
 Datum
 ag_sql_revoke(PG_FUNCTION_ARGS)
 {
 	Oid types[3] = {TEXTOID, TEXTOID, TEXTOID};
 	Datum values[3];
+	char *grantee;
 
 	refuse_early(fcinfo, "ag_revoke");
+	grantee = grantee_argument(fcinfo);
 	(void) asked_right(text_to_cstring(PG_GETARG_TEXT_PP(2)));
 	values[0] = CStringGetTextDatum(owned_predictor(text_to_cstring(PG_GETARG_TEXT_PP(0))));
-	values[1] = PG_GETARG_DATUM(1);
+	values[1] = CStringGetTextDatum(grantee);
 	values[2] = PG_GETARG_DATUM(2);
-	ag_catalog_execute("DELETE FROM @.ag_predictor_grant WHERE predictor = $1 AND grantee = $2 AND "
-					   "(privilege = $3 OR $3 = 'predict')",
-					   3, types, values, NULL);
+	if (ag_catalog_execute("DELETE FROM @.ag_predictor_grant WHERE predictor = $1 AND "
+						   "grantee = $2 AND (privilege = $3 OR $3 = 'predict')",
+						   3, types, values, NULL) == 0 &&
+		strcmp(grantee, EVERYBODY) != 0)
+		(void) get_role_oid(grantee, false); /* a name misspelt takes nothing away: say so */
 	PG_RETURN_VOID();
 }
 
