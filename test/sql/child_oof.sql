@@ -19,6 +19,13 @@ SELECT ag_fit('wood', 'y', '{"name": "no", "verbosity": 0, "hyperparameters": {"
 SELECT ag_fit('wood', 'kind', '{"name": "no", "verbosity": 0, "hyperparameters": {"RF": {"class_weight": {"rare": 2}}}}');
 SELECT ag_fit('wood', 'kind', '{"name": "no", "verbosity": 0, "hyperparameters": {"RF": {"criterion": "poisson"}}}');
 
+-- neighbours, each row by the others: as SQL counts them
+SELECT ag_fit('SELECT x, y FROM wood', 'y', '{"name": "near", "verbosity": 0, "num_bag_folds": 3, "fit_weighted_ensemble": false, "ag_args_ensemble": {"use_child_oof": true},
+    "eval_metric": "mean_absolute_error", "hyperparameters": {"KNN": {"n_neighbors": 1, "weights": "uniform"}}}');
+SELECT n.model, abs(n.score_val + (SELECT avg(abs(o.label::float8 - o.prediction::float8)) FROM ag_predict_oof('near') o)) < 1e-4 AS scored FROM ag_leaderboard('near') n;
+SELECT count(*) AS rows, bool_and(EXISTS (SELECT FROM wood t WHERE t.x = own.x AND t.y <> own.y AND abs(t.y - o.prediction::float8) < 1e-4)) AS by_others
+FROM ag_predict_oof('near') o JOIN wood AS own ON abs(own.y - o.label::float8) < 1e-4;
+
 -- groups stay together: folds
 SELECT ag_fit('wood', 'y', '{"name": "stands", "verbosity": 0, "num_bag_folds": 3, "groups": "stand",
     "ag_args_ensemble": {"use_child_oof": true}, "hyperparameters": {"RF": {"n_estimators": 10}}}');

@@ -142,6 +142,47 @@ test_folds_stay(void)
 	AG_CHECK(!ag_fit_is_out_of_bag(&fit, &config));
 }
 
+static const AgOptionEntry neighbours[] = {
+	{"/hyperparameters", AG_JSON_OBJECT, "1"},
+	{"/hyperparameters/KNN", AG_JSON_OBJECT, "0"},
+	{"/num_bag_folds", AG_JSON_NUMBER, "3"},
+	{"/ag_args_ensemble", AG_JSON_OBJECT, "1"},
+	{"/ag_args_ensemble/use_child_oof", AG_JSON_BOOL, "true"},
+};
+
+/* One model of all rows; its score is near what folds say, though it knows more of each row's neighbourhood. */
+static void
+test_neighbours(AgMem *mem)
+{
+	for (int n_classes = 0; n_classes < 5; n_classes += 2)
+	{
+		AgOptionEntry entries[5];
+		Setting s = {.mem = mem,
+					 .n_rows = 400,
+					 .n_classes = n_classes,
+					 .entries = entries,
+					 .n_entries = 5,
+					 .n_threads = 2};
+		Result one = {0}, folds = {0};
+		AgError err;
+
+		memcpy(entries, neighbours, sizeof neighbours);
+		AG_REQUIRE(run(&s, &one, &err) == AG_OK);
+		AG_CHECK(strstr(one.log, "each scored by its neighbours without itself") != NULL);
+		AG_CHECK(strstr(one.log, "keeps 400 rows") != NULL);
+		AG_CHECK_EQ(one.n_inputs[find_name(&one, "KNN_BAG_L1")], 1);
+		entries[4].text = "false";
+		AG_REQUIRE(run(&s, &folds, &err) == AG_OK);
+		AG_CHECK_EQ(folds.n_inputs[find_name(&folds, "KNN_BAG_L1")], 3);
+		AG_CHECK_NEAR(one.scores[find_name(&one, "KNN_BAG_L1")] /
+						  folds.scores[find_name(&folds, "KNN_BAG_L1")],
+					  1.0, 0.5);
+		result_free(&one);
+		result_free(&folds);
+	}
+	AG_CHECK_EQ(mem->used_bytes, 0);
+}
+
 int
 main(void)
 {
@@ -150,5 +191,6 @@ main(void)
 	ag_mem_init(&mem, INT64_MAX);
 	test_child(&mem);
 	test_folds_stay();
+	test_neighbours(&mem);
 	return ag_unit_done("out of bag");
 }

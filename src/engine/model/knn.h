@@ -32,6 +32,8 @@ typedef struct AgKnnParams
 	int max_rows;             /* 20000 */
 	double category_distance; /* 2: what one-hot columns would add */
 	AgDenseParams dense;
+	bool
+		wants_oob; /* not a user parameter: where a bag asks, what each row's neighbours say of it */
 } AgKnnParams;
 
 extern const AgParamSpec ag_knn_specs[];

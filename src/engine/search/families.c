@@ -472,16 +472,25 @@ knn_train(AgWork *work)
 {
 	const AgKnnParams *params = work->config->params;
 	AgTrained *trained = work->trained;
+	bool leaves_one_out = params->wants_oob && work->wants_oob;
+	AgTrainData data = *work->data;
 	AgKnnResult result;
 	AgStatus status;
 
 	memset(&result, 0, sizeof result);
 	AG_TRY(rows_dense(work, &params->dense));
-	AG_GO(ag_knn_train(work->ctx, work->rows->dense, work->rows->matrix, work->data, params,
-					   &result));
+	if (leaves_one_out)
+	{
+		data.valid_rows = data.train_rows;
+		data.n_valid = data.n_train;
+	}
+	AG_GO(ag_knn_train(work->ctx, work->rows->dense, work->rows->matrix, &data, params, &result));
 	trained->rounds = trained->rounds_run = -1;
 	knn_describe(work, result.n_left_out);
-	trained->valid_proba = result.valid_proba;
+	if (leaves_one_out)
+		trained->oob_proba = result.valid_proba;
+	else
+		trained->valid_proba = result.valid_proba;
 	result.valid_proba = NULL;
 	AG_GO(work_store(work, AG_IMAGE_KNN, result.model));
 done:
@@ -501,7 +510,10 @@ knn_kept(const AgModelConfig *config, const AgTrainData *data)
 static int64_t
 knn_memory(const AgModelConfig *config, const AgTrainData *data, int n_threads)
 {
-	return dense_memory(data) + 2 * knn_kept(config, data) + (INT64_C(4) << 20) * n_threads;
+	const AgKnnParams *params = config->params;
+	int64_t said = params->wants_oob ? data->n_train * ag_train_outputs(data) * 8 : 0;
+
+	return dense_memory(data) + 2 * knn_kept(config, data) + said + (INT64_C(4) << 20) * n_threads;
 }
 
 /* --- neural nets */

@@ -1,5 +1,5 @@
 /*
- * fit_out_of_bag.c - a bag of forests that is one forest: each row is scored by the trees that were grown without it.
+ * fit_out_of_bag.c - a bag of forests that is one forest: each row is scored by the trees that were grown without it. And one of neighbours: each row by the others.
  *
  * An eighth of the work of eight folds, and the model that predicts has seen all rows. It is honest only where a row left out says as
  * little of the others as any new one: not with groups or an order in time; nor with own columns, which are made from the
@@ -9,18 +9,26 @@
 #include <string.h>
 
 #include "engine/model/forest.h"
+#include "engine/model/knn.h"
 #include "engine/search/fit_state.h"
+
+/* Does the family know what it would say of a row that it hadn't seen, and is it to? */
+static bool
+wants_oob(const AgModelConfig *config)
+{
+	if (config->family->id == AG_FAMILY_KNN)
+		return ((const AgKnnParams *) config->params)->wants_oob;
+	return (config->family->id == AG_FAMILY_RF || config->family->id == AG_FAMILY_XT) &&
+		   ((const AgForestParams *) config->params)->wants_oob;
+}
 
 bool
 ag_fit_is_out_of_bag(const AgFit *fit, const AgModelConfig *config)
 {
 	const AgValidation *v = &fit->validation;
 
-	if (config->family->id != AG_FAMILY_RF && config->family->id != AG_FAMILY_XT)
-		return false;
-	return ((const AgForestParams *) config->params)->wants_oob && !v->is_held_out &&
-		   !v->is_forward && fit->group_of == NULL && !config->prep.target &&
-		   !config->prep.crosses && !config->prep.group_by &&
+	return wants_oob(config) && !v->is_held_out && !v->is_forward && fit->group_of == NULL &&
+		   !config->prep.target && !config->prep.crosses && !config->prep.group_by &&
 		   (fit->pipeline == NULL || fit->pipeline->n_features == fit->pipeline->n_visible);
 }
 
@@ -61,10 +69,12 @@ ag_fit_out_of_bag(AgFit *fit, AgContext *ctx, AgFitModel *model)
 	ag_mem_free(ctx->mem, trained->valid_proba);
 	trained->valid_proba = NULL;
 	if (trained->oob_proba == NULL)
-		AG_GO(ag_error_set(ctx->error, AG_ERR_INTERNAL, "a forest has no out-of-bag predictions"));
+		AG_GO(ag_error_set(ctx->error, AG_ERR_INTERNAL, "a model has no out-of-bag predictions"));
 	AG_GO(take_scored(fit, ctx, trained->oob_proba, model));
 	ag_log(&fit->ctx, AG_LOG_NORMAL,
-		   "  one forest of all rows, scored by its out-of-bag predictions");
+		   model->config->family->id == AG_FAMILY_KNN
+			   ? "  one model of all rows, each scored by its neighbours without itself"
+			   : "  one forest of all rows, scored by its out-of-bag predictions");
 done:
 	ag_mem_free(ctx->mem, trained->oob_proba);
 	trained->oob_proba = NULL;

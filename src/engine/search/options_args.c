@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/base/nearest.h"
+#include "engine/model/knn.h"
 #include "engine/model/forest.h"
 
 /* Keys of ag_args_fit that are known and not offered, with the value that asks for nothing. */
@@ -319,6 +320,8 @@ ag_models_ask_oob(AgFitOptions *options)
 
 		if (config->family->id == AG_FAMILY_RF || config->family->id == AG_FAMILY_XT)
 			params->wants_oob = params->bootstrap;
+		if (config->family->id == AG_FAMILY_KNN)
+			((AgKnnParams *) config->params)->wants_oob = true;
 	}
 }
 

@@ -49,9 +49,8 @@ static const AgOptionSpec specs[] = {
 	 "fold_fitting_strategy, num_folds_parallel, save_bag_folds, use_child_oof, ag_args_fit", "{}",
 	 true,
 	 "How the folds of a bagged model are fitted; ag_args_fit: num_gpus and num_cpus that they "
-	 "have together; use_child_oof: one forest that draws its rows instead of one a fold, "
-	 "validated "
-	 "by its out-of-bag predictions"},
+	 "have together; use_child_oof: one forest that draws its rows, or one KNN, instead of one "
+	 "a fold, validated by what it says of rows that it leaves out"},
 	{"included_model_types", "text or array of text", "model families", "null", true,
 	 "Families to fit of those in hyperparameters; null: all"},
 	{"excluded_model_types", "text or array of text", "model families", "[]", true,
