@@ -38,6 +38,7 @@ typedef struct Pin
 
 static AgMem cache_memory; /* without a limit of its own: evict() keeps it within the setting */
 static dlist_head entries = DLIST_STATIC_INIT(entries);
+static uint64 n_openings;
 
 /* Safe on an entry that is only half made. */
 static void
@@ -174,6 +175,7 @@ load(Entry *entry, const pg_uuid_t *id, const char *member)
 	bool *needed = palloc0(sizeof(bool) * n);
 
 	model->id = *id;
+	model->opening = ++n_openings;
 	model->member = must_get(strlen(member) + 1, 1);
 	strcpy(model->member, member);
 	if (!row->can_infer)
@@ -264,6 +266,25 @@ ag_cache_get(const pg_uuid_t *id, const char *member, MemoryContext keeper)
 	evict();
 	ag_cache_look_again(&entry->model);
 	return &entry->model;
+}
+
+bool
+ag_cache_pin_again(const AgOpenModel *model, uint64 opening, MemoryContext keeper)
+{
+	dlist_iter iter;
+
+	dlist_foreach(iter, &entries)
+	{
+		Entry *entry = dlist_container(Entry, node, iter.cur);
+
+		if (&entry->model != model || entry->model.opening != opening)
+			continue;
+		ag_stats_count(AG_STAT_CACHE_HITS, 1);
+		dlist_move_head(&entries, &entry->node);
+		pin(entry, keeper);
+		return true;
+	}
+	return false;
 }
 
 char *

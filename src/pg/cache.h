@@ -17,6 +17,7 @@ typedef struct AgOpenModel
 	pg_uuid_t id;
 	char *member;
 	AgPredictor *predictor;
+	uint64 opening; /* of all that this backend opened, the how many-th */
 	AgProblem problem;
 	AgType label_type;
 	const char *label; /* UTF-8, or raw */
@@ -43,6 +44,9 @@ extern void ag_cache_look_again(const AgOpenModel *model);
  */
 extern const AgOpenModel *ag_cache_get(const pg_uuid_t *id, const char *member,
 									   MemoryContext keeper);
+
+/* Pins a model again that was found once, as ag_cache_get does, if it is still the one of that opening; else false. */
+extern bool ag_cache_pin_again(const AgOpenModel *model, uint64 opening, MemoryContext keeper);
 
 /* A text of the model (class, column) in the server's encoding, palloc'd and with a NUL behind it. */
 extern char *ag_model_text(const AgOpenModel *model, const char *text, size_t n);

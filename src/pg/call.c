@@ -41,11 +41,39 @@ static void
 forget_model(AgCall *call)
 {
 	call->model = NULL;
+	call->opening = 0;
 	call->map = NULL;
 	call->extra = NULL;
 	if (call->context != NULL)
 		MemoryContextDelete(call->context);
 	call->context = NULL;
+	if (call->pin != NULL)
+		MemoryContextDelete(call->pin);
+	call->pin = NULL;
+}
+
+static void
+make_pin(AgCall *call)
+{
+	call->pin = AllocSetContextCreate(call->user != NULL ? call->user : call->home, "ag_pg pin",
+									  ALLOCSET_SMALL_SIZES);
+}
+
+void
+ag_call_resume(AgCall *call, MemoryContext user)
+{
+	call->user = user;
+	call->pin = NULL;
+	if (call->model == NULL)
+		return;
+	make_pin(call);
+	if (!ag_cache_pin_again(call->model, call->opening, call->pin))
+	{
+		forget_model(call);
+		call->seen.valid = false;
+	}
+	else if (call->model->threshold != call->seen.threshold)
+		call->seen.valid = false; /* as another snapshot has it */
 }
 
 static void
@@ -53,7 +81,9 @@ take_model(AgCall *call, const pg_uuid_t *id, const char *member)
 {
 	forget_model(call);
 	call->context = AllocSetContextCreate(call->home, "ag_pg call", ALLOCSET_SMALL_SIZES);
-	call->model = ag_cache_get(id, member, call->context);
+	make_pin(call);
+	call->model = ag_cache_get(id, member, call->pin);
+	call->opening = call->model->opening;
 	call->map = ag_row_map_create(call->model, call->name, call->context);
 	call->out = MemoryContextAlloc(call->context, sizeof(double) * Max(call->model->n_outputs, 1));
 }
@@ -96,6 +126,17 @@ rename_call(AgCall *call, const char *name, int n_bytes)
 	call->name = copy;
 }
 
+AgCall *
+ag_call_create(MemoryContext home, MemoryContext user, const char *name, int n_bytes)
+{
+	AgCall *call = MemoryContextAllocZero(home, sizeof(AgCall));
+
+	call->home = home;
+	call->user = user;
+	rename_call(call, name, n_bytes);
+	return call;
+}
+
 /* The call of that name, moved to the front of the list; the one used least recently gives way when there are too many. */
 static AgCall *
 find_call(AgCall **first, MemoryContext home, const char *name, int n_bytes)
@@ -110,11 +151,8 @@ find_call(AgCall **first, MemoryContext home, const char *name, int n_bytes)
 		at = &(*at)->next;
 	call = *at;
 	if (call == NULL)
-	{
-		call = MemoryContextAllocZero(home, sizeof(AgCall));
-		call->home = home;
-	}
-	if (call->name == NULL || !is_called(call, name, n_bytes))
+		call = ag_call_create(home, NULL, name, n_bytes);
+	else if (!is_called(call, name, n_bytes))
 		rename_call(call, name, n_bytes);
 	if (*at == call)
 		*at = call->next;
@@ -132,10 +170,12 @@ ag_call_get(AgCall **first, MemoryContext home, const char *name, int n_bytes, O
 	if (!OidIsValid(role))
 		role = GetUserId();
 	look(&now, role);
+	now.threshold = call->seen.threshold;
 	if (!call->seen.valid || memcmp(&now, &call->seen, sizeof(now)) != 0)
 	{
 		call->seen.valid = false; /* should the look-up fail */
 		find_model(call, role);
+		now.threshold = call->model->threshold;
 		call->seen = now;
 	}
 	return call;

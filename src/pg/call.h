@@ -14,9 +14,12 @@ typedef struct AgCall
 {
 	struct AgCall *next; /* other models that the same place has predicted with */
 	MemoryContext home;
+	MemoryContext user;    /* as long as that lives the model stays open; NULL: home */
+	MemoryContext pin;     /* in user, with the model's pin */
 	MemoryContext context; /* what belongs to the model at hand */
 	char *name;            /* as given: "churn@3/GBM" */
 	const AgOpenModel *model;
+	uint64 opening; /* the model's */
 	AgRowMap *map;
 	double *out; /* [n_outputs] of the row just predicted */
 	void *extra; /* the caller's, in context; NULL when the model is new */
@@ -30,6 +33,7 @@ typedef struct AgCall
 		uint32 xcnt;
 		int32 subxcnt;
 		uint64 completion_count;
+		double threshold; /* the model's, then */
 	} seen;
 } AgCall;
 
@@ -40,6 +44,16 @@ typedef struct AgCall
  */
 extern AgCall *ag_call_get(AgCall **first, MemoryContext home, const char *name, int n_bytes,
 						   Oid role);
+
+/* A call for that name whose model stays open as long as user lives, which may be shorter than home. */
+extern AgCall *ag_call_create(MemoryContext home, MemoryContext user, const char *name,
+							  int n_bytes);
+
+/*
+ * For a call that outlives its users, one after the other: the last one's context is gone, user is the next one's. What the
+ * call knows is kept as long as it is true.
+ */
+extern void ag_call_resume(AgCall *call, MemoryContext user);
 
 /* How a row is given. */
 typedef enum AgRowForm

@@ -12,6 +12,7 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/syscache.h"
 
 #include "pg/columns.h"
@@ -20,13 +21,29 @@
 
 #define FIRST_COLUMN 3 /* argument */
 
-/* In fn_extra. */
+#define MOST_KEPT 16
+
+/*
+ * In fn_extra, and kept from one execution to the next: a look-up of one row by a prepared statement would spend most of its time on
+ * getting ready. Only what can't change in the meantime is kept, or what is looked at again.
+ */
 typedef struct State
 {
+	struct State *next; /* of those that nobody uses, the one used last first */
+	MemoryContext context;
 	AgCall *call;
 	Oid checked_role; /* whose right to execute was looked at last, and on what */
 	Oid checked_function;
+	bool is_at_work; /* or was when it failed */
+	/* what it is for */
+	Oid function, called;
+	text *name;
+	ArrayType *columns;
+	int n;
+	Oid *types;
 } State;
+
+static State *kept;
 
 static void
 not_for_users(void)
@@ -83,6 +100,103 @@ check_right(FunctionCallInfo fcinfo, State *state)
 	state->checked_function = called;
 }
 
+static bool
+is_for(const State *state, FunctionCallInfo fcinfo, const text *name, const ArrayType *columns)
+{
+	int n = PG_NARGS() - FIRST_COLUMN;
+
+	if (state->function != fcinfo->flinfo->fn_oid || state->called != PG_GETARG_OID(1) ||
+		state->n != n || VARSIZE_ANY_EXHDR(state->name) != VARSIZE_ANY_EXHDR(name) ||
+		memcmp(VARDATA_ANY(state->name), VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name)) != 0 ||
+		VARSIZE(state->columns) != VARSIZE(columns) ||
+		memcmp(state->columns, columns, VARSIZE(columns)) != 0)
+		return false;
+	for (int i = 0; i < n; i++)
+		if (state->types[i] != get_fn_expr_argtype(fcinfo->flinfo, FIRST_COLUMN + i))
+			return false;
+	return true;
+}
+
+static State *
+make_state(FunctionCallInfo fcinfo, const text *name, const ArrayType *columns)
+{
+	MemoryContext context =
+		AllocSetContextCreate(CurrentMemoryContext, "ag_pg columns", ALLOCSET_SMALL_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	State *state = palloc0(sizeof(State));
+
+	state->context = context;
+	state->function = fcinfo->flinfo->fn_oid;
+	state->called = PG_GETARG_OID(1);
+	state->n = PG_NARGS() - FIRST_COLUMN;
+	state->name = cstring_to_text_with_len(VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name));
+	state->columns = palloc(VARSIZE(columns));
+	memcpy(state->columns, columns, VARSIZE(columns));
+	state->types = palloc(sizeof(Oid) * Max(state->n, 1));
+	for (int i = 0; i < state->n; i++)
+		state->types[i] = get_fn_expr_argtype(fcinfo->flinfo, FIRST_COLUMN + i);
+	MemoryContextSwitchTo(caller);
+	MemoryContextSetParent(context, CacheMemoryContext);
+	return state;
+}
+
+/* The execution is over, well or badly. Its context's children, and so the model's pin, are gone already. */
+static void
+release(void *arg)
+{
+	State *state = arg;
+	State **last = &kept;
+	int n = 0;
+
+	if (state->is_at_work || state->call == NULL || state->call->next != NULL ||
+		state->call->map == NULL || !ag_row_map_is_lasting(state->call->map))
+	{
+		MemoryContextDelete(state->context);
+		return;
+	}
+	state->next = kept;
+	kept = state;
+	while (*last != NULL && n++ < MOST_KEPT)
+		last = &(*last)->next;
+	if (*last != NULL)
+	{
+		MemoryContextDelete((*last)->context);
+		*last = NULL;
+	}
+}
+
+static State *
+take_state(FunctionCallInfo fcinfo)
+{
+	text *name = PG_GETARG_TEXT_PP(0);
+	ArrayType *columns = PG_GETARG_ARRAYTYPE_P(2);
+	MemoryContextCallback *callback =
+		MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt, sizeof(MemoryContextCallback));
+	State **at = &kept;
+	State *state;
+
+	while (*at != NULL && !is_for(*at, fcinfo, name, columns))
+		at = &(*at)->next;
+	state = *at;
+	if (state != NULL)
+		*at = state->next;
+	else
+		state = make_state(fcinfo, name, columns);
+	state->next = NULL;
+	state->checked_role = InvalidOid; /* the right may have been taken away */
+	state->is_at_work = true;
+	callback->func = release;
+	callback->arg = state;
+	MemoryContextRegisterResetCallback(fcinfo->flinfo->fn_mcxt, callback);
+	fcinfo->flinfo->fn_extra = state;
+	if (state->call == NULL)
+		state->call = ag_call_create(state->context, fcinfo->flinfo->fn_mcxt, VARDATA_ANY(name),
+									 VARSIZE_ANY_EXHDR(name));
+	else
+		ag_call_resume(state->call, fcinfo->flinfo->fn_mcxt);
+	return state;
+}
+
 /* The arguments as a row of that many columns, each with its name and type. */
 static TupleDesc
 describe(FunctionCallInfo fcinfo)
@@ -120,18 +234,17 @@ ag_columns_predict(FunctionCallInfo fcinfo)
 		get_fn_expr_variadic(fcinfo->flinfo))
 		not_for_users();
 	if (state == NULL)
-	{
-		state = MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt, sizeof(State));
-		fcinfo->flinfo->fn_extra = state;
-	}
+		state = take_state(fcinfo);
+	state->is_at_work = true;
 	check_right(fcinfo, state);
 	name = PG_GETARG_TEXT_PP(0);
-	call = ag_call_get(&state->call, fcinfo->flinfo->fn_mcxt, VARDATA_ANY(name),
-					   VARSIZE_ANY_EXHDR(name), InvalidOid);
+	call = ag_call_get(&state->call, state->context, VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name),
+					   InvalidOid);
 	if (!ag_row_map_is_bound(call->map))
 		ag_row_map_bind(call->map, describe(fcinfo));
 	ag_predictor_run(call->model->predictor,
 					 ag_row_from_arguments(call->map, fcinfo->args + FIRST_COLUMN), call->out);
 	ag_stats_count(AG_STAT_PREDICTIONS, 1);
+	state->is_at_work = false;
 	return call;
 }

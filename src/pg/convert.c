@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "access/transam.h"
 #include "catalog/pg_type.h"
 #include "mb/pg_wchar.h"
 #include "parser/parse_coerce.h"
@@ -406,4 +407,13 @@ bool
 ag_converter_is_float8(const AgConverter *converter)
 {
 	return converter->read == read_float8;
+}
+
+bool
+ag_converter_is_lasting(const AgConverter *converter)
+{
+	AgReadFn read = converter->read;
+
+	return read != read_enum && read != read_any_as_text && read != read_money &&
+		   read != ag_converter_cast && converter->base < FirstNormalObjectId;
 }

@@ -41,6 +41,9 @@ extern void ag_converter_run(AgConverter *converter, Datum value, bool is_null, 
 /* Is a value a float8 that becomes a FLOAT64 as it is? Then a hot loop may do so itself. */
 extern bool ag_converter_is_float8(const AgConverter *converter);
 
+/* Does it know nothing that could change in a session, as enums' labels and output functions may? */
+extern bool ag_converter_is_lasting(const AgConverter *converter);
+
 /* The same from a text form (JSON strings, numbers, booleans). */
 extern void ag_converter_run_text(AgConverter *converter, const char *text, AgValue *out);
 

@@ -48,6 +48,7 @@ struct AgRowMap
 	int32 typmod;
 	uint64 identity; /* of the type's descriptor */
 	int n_columns;   /* up to the last one needed */
+	bool is_lasting;
 	TupleTableSlot *slot;
 };
 
@@ -190,6 +191,7 @@ ag_row_map_bind(AgRowMap *map, TupleDesc desc)
 		map->bound = AllocSetContextCreate(map->context, "ag_pg row type", ALLOCSET_SMALL_SIZES);
 	MemoryContextReset(map->bound);
 	caller = MemoryContextSwitchTo(map->bound);
+	map->is_lasting = true;
 	for (int i = 0; i < map->n_used; i++)
 	{
 		Input *input = &map->used[i];
@@ -198,6 +200,7 @@ ag_row_map_bind(AgRowMap *map, TupleDesc desc)
 			ag_converter_create(TupleDescAttr(desc, input->column)->atttypid, input->type,
 								input->name, map->zone, map->model->raw_text);
 		input->is_float8 = ag_converter_is_float8(input->converter);
+		map->is_lasting &= ag_converter_is_lasting(input->converter);
 		map->n_columns = Max(map->n_columns, input->column + 1);
 	}
 	/* with the columns' missing values: a tuple may be older than ALTER TABLE ... ADD COLUMN */
@@ -247,6 +250,12 @@ bool
 ag_row_map_is_bound(const AgRowMap *map)
 {
 	return map->slot != NULL;
+}
+
+bool
+ag_row_map_is_lasting(const AgRowMap *map)
+{
+	return map->slot != NULL && map->is_lasting;
 }
 
 const AgValue *

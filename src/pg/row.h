@@ -36,6 +36,8 @@ extern const AgValue *ag_row_from_slot(AgRowMap *map, TupleTableSlot *slot);
 
 /* The same for a function's arguments, one a column of the descriptor. */
 extern bool ag_row_map_is_bound(const AgRowMap *map);
+/* May what it is bound to be used by later statements too? */
+extern bool ag_row_map_is_lasting(const AgRowMap *map);
 extern const AgValue *ag_row_from_arguments(AgRowMap *map, const NullableDatum *arguments);
 
 #endif
