@@ -472,6 +472,22 @@ ag_evaluate_sample(const char *data, const char *name, const char *label, const 
 	return run(data, name, label, &model, 1, max_rows, seed);
 }
 
+void
+ag_evaluate_warn(const AgPredictorRow *row, const char *data)
+{
+	AgMetric metric = ag_metric_by_name(row->eval_metric);
+
+	if (row->right < AG_RIGHT_INSPECT || strcmp(data, row->data) != 0)
+		return;
+	ereport(NOTICE,
+			(errmsg("these are rows that \"%s\" was fitted on: they make it look better than it is",
+					row->name),
+			 isnan(row->score_val)
+				 ? 0
+				 : errdetail("On rows that its models had not seen, %s was %g.", row->eval_metric,
+							 ag_metric_score(metric, row->score_val))));
+}
+
 double
 ag_evaluate_metric(const AgEvaluation *evaluation, int model, AgMetric metric)
 {
@@ -516,6 +532,7 @@ ag_sql_evaluate(PG_FUNCTION_ARGS)
 	ag_catalog_find(name, &id, &member, &row);
 	model = ag_cache_get(&id, member != NULL ? member : row->best_model, CurrentMemoryContext);
 	evaluation = ag_evaluate_run(data, name, row->label, &model, 1);
+	ag_evaluate_warn(row, data);
 	n_metrics = ag_metric_list(model->problem, ag_metric_by_name(row->eval_metric), metrics);
 	for (int i = 0; i < n_metrics; i++)
 	{

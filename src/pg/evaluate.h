@@ -7,6 +7,7 @@
 #include "postgres.h"
 
 #include "pg/cache.h"
+#include "pg/catalog.h"
 
 /* Labels and predictions of all rows that have a label. Lives in the memory context current at ag_evaluate_run. */
 typedef struct AgEvaluation
@@ -36,6 +37,12 @@ extern AgEvaluation *ag_evaluate_run(const char *data, const char *name, const c
  */
 extern AgEvaluation *ag_evaluate_sample(const char *data, const char *name, const char *label,
 										const AgOpenModel *model, int64 max_rows, uint64 seed);
+
+/*
+ * The NOTICE that these rows are those the model was fitted on, with its score on rows it hadn't seen, where the data is called as it was at the fit and the
+ * caller may know that.
+ */
+extern void ag_evaluate_warn(const AgPredictorRow *row, const char *data);
 
 /* The plain value of a metric for one of the models; NaN where it is undefined on these rows. */
 extern double ag_evaluate_metric(const AgEvaluation *evaluation, int model, AgMetric metric);
