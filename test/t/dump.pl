@@ -85,6 +85,19 @@ for my $format ('p', 'c', 'd')
 	$after_dump->($database, "format $format");
 }
 
+# Restored over what is there, and has gone on since: nothing of that stays. A session that had it open predicts by what was restored.
+my $open = $node->background_psql('from_c', on_error_stop => 0);
+$open->query(q{SET search_path = public, "Ag Pg"});
+is($open->query(q{SELECT count(ag_predict('new', f)) FROM flat f}), '500', 'restored over: a model that is not in the dump');
+$node->command_ok([ 'pg_restore', '-e', '--clean', '--if-exists', '-d', 'from_c', "$dir/one.c" ], 'restored over');
+is($open->query(q{SELECT md5(string_agg(ag_predict('rent', f)::text, ',' ORDER BY f)) FROM flat f}),
+	$node->safe_psql('one', q{SET search_path = public, "Ag Pg"; SELECT md5(string_agg(ag_predict('rent', f)::text, ',' ORDER BY f)) FROM flat f}),
+	'restored over: an open session predicts by what was restored');
+$open->query(q{SELECT ag_predict('new', f) FROM flat f});
+like($open->{stderr}, qr/model "new" does not exist/, 'restored over: and misses what was not');
+$open->quit;
+$after_dump->('from_c', 'restored over');
+
 # A dump without data has no models; one of a table alone has nothing of ours.
 $node->command_ok([ 'pg_dump', '-s', '-f', "$dir/schema", 'one' ], 'schema only: dumped');
 $node->safe_psql('postgres', 'CREATE DATABASE empty');
