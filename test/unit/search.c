@@ -91,6 +91,7 @@ draws(void)
 	AgFitOptions *other =
 		accepted("/random_state 0 1\n/num_trials 0 40\n"
 				 "/hyperparameter_tune_kwargs s random\n" SPACE RATE LEAVES EXTRA);
+	char text[128];
 	int leaves[16] = {0}, extra = 0, n_low = 0, n_other = 0;
 
 	AG_REQUIRE(o->n_models == 40 && again->n_models == 40 && other->n_models == 40);
@@ -115,6 +116,11 @@ draws(void)
 	}
 	AG_CHECK(((const AgBoostParams *) o->models[0].params)->learning_rate == 0.05);
 	AG_CHECK(((const AgBoostParams *) o->models[0].params)->extra_trees);
+	AG_CHECK_STR(
+		ag_search_text(o->models[0].search, o->models[0].search->points, text, sizeof text),
+		"learning_rate 0.05, num_leaves 7, extra_trees true");
+	AG_CHECK_STR(ag_search_text(o->models[0].search, o->models[0].search->points, text, 10),
+				 "learning");
 	for (int l = 4; l <= 9; l++)
 		AG_CHECK(leaves[l] > 0);
 	AG_CHECK(extra > 8 && extra < 32 && n_low > 8 && n_low < 32);

@@ -37,6 +37,7 @@ ag_fit_search_begin(AgFit *fit, const AgContext *ctx, int m)
 	const AgModelConfig *config = &fit->options->models[m];
 	AgSearch *search = config->search;
 	double *scores, *point;
+	char text[256];
 	AgStatus status;
 
 	/* of a fit that is repeated, and of the levels above, they are known */
@@ -49,6 +50,8 @@ ag_fit_search_begin(AgFit *fit, const AgContext *ctx, int m)
 		AG_GO(ag_search_propose(ctx, search, config->trial, scores, point));
 	else
 		ag_search_draw(search, config->trial, point);
+	ag_log(&fit->ctx, AG_LOG_NORMAL, "  tries %s",
+		   ag_search_text(search, point, text, sizeof text));
 	status = ag_search_set(search, point, config->params, ctx->error);
 done:
 	ag_mem_free(ctx->mem, scores);

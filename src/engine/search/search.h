@@ -58,6 +58,8 @@ double ag_search_snap(const AgSearchDim *dim, double place);
 double ag_search_place(const AgSearchDim *dim, double value);
 /* Sets the parameters that the point is about, and checks how all of them go together. */
 AgStatus ag_search_set(const AgSearch *search, const double *point, void *params, AgError *err);
+/* "learning_rate 0.02, num_leaves 40", cut to size bytes. Returns text. */
+char *ag_search_text(const AgSearch *search, const double *point, char *text, size_t size);
 /* A trial's (1..) point by chance, unlike those of the trials before it in search->points where there is any other. */
 void ag_search_draw(const AgSearch *search, int trial, double *point);
 /* Is the point one of the first n of search->points? */

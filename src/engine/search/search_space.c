@@ -176,6 +176,29 @@ ag_search_set(const AgSearch *search, const double *point, void *params, AgError
 	return family->check != NULL ? family->check(params, err) : AG_OK;
 }
 
+char *
+ag_search_text(const AgSearch *search, const double *point, char *text, size_t size)
+{
+	size_t at = 0;
+
+	text[0] = '\0';
+	for (int d = 0; d < search->n_dims && at < size; d++)
+	{
+		const AgSearchDim *dim = &search->dims[d];
+		const char *comma = d > 0 ? ", " : "";
+
+		if (dim->kind == AG_SEARCH_CHOICE)
+			at += (size_t) snprintf(text + at, size - at, "%s%s %s", comma, dim->spec->name,
+									dim->choices[choice_at(dim, point[d])].text);
+		else
+			at += (size_t) snprintf(text + at, size - at, "%s%s %.6g", comma, dim->spec->name,
+									value_at(dim, point[d]));
+	}
+	if (at >= size)
+		text[ag_utf8_clip(text, size - 1, size - 2)] = '\0';
+	return text;
+}
+
 /* --- chance */
 
 bool
