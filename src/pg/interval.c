@@ -66,7 +66,8 @@ predict_interval(FunctionCallInfo fcinfo, AgRowForm form)
 
 	if (!(coverage > 0 && coverage < 1))
 		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-						errmsg("the coverage must be above 0 and below 1")));
+						errmsg("the coverage must be above 0 and below 1"),
+						errhint("0.9 means that nine of ten intervals hold the true number.")));
 	ag_call_run(call, form, PG_GETARG_DATUM(1));
 	prediction = call->out[0];
 	rank = ceil((double) (errors->n + 1) * coverage);

@@ -34,6 +34,7 @@ SELECT family FROM ag_families() GROUP BY family HAVING count(search_space) < 2;
 SELECT name, supported FROM ag_options() WHERE name IN ('num_trials', 'hyperparameter_tune_kwargs') ORDER BY name;
 -- errors
 SELECT ag_fit('se', 'y', '{"hyperparameters": {"GBM": {"num_leaves": {"space": "int", "lower": 4, "upper": 31}}}}');
+SELECT ag_fit('se', 'y', '{"num_trials": 4, "hyperparameters": {"GBM": {"num_leaves": {"uniform": [4, 31]}}}}');
 SELECT ag_fit('se', 'y', '{"hyperparameter_tune_kwargs": {"searcher": "grid"}}');
 SELECT ag_fit('se', 'y', '{"num_trials": 4, "hyperparameters": {"GBM": {"num_leaves": {"space": "int", "lower": 4.5, "upper": 31}}}}');
 SELECT ag_fit('se', 'y', '{"num_trials": 4, "hyperparameters": {"GBM": {"num_leafs": {"space": "int", "lower": 4, "upper": 31}}}}');

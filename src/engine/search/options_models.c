@@ -94,7 +94,12 @@ param_parse(const AgOptionNode *node, AgModelConfig *model, AgError *err)
 		{
 			char takes[256];
 
-			return ag_option_reject(node, ag_param_takes(spec, takes, sizeof takes), err);
+			ag_option_reject(node, ag_param_takes(spec, takes, sizeof takes), err);
+			if (node->type == AG_JSON_OBJECT && spec->type <= AG_PARAM_REAL)
+				ag_error_hint(
+					err, "A search space says what it is: {\"space\": \"real\", \"lower\": 0.1, "
+						 "\"upper\": 1}, for example.");
+			return AG_ERR_OPTION;
 		}
 	}
 	if (strncmp(node->key, "ag.", 3) == 0 || strncmp(node->key, "ag_args", 7) == 0)
