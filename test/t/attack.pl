@@ -110,6 +110,15 @@ $node->safe_psql('theirs', 'GRANT EXECUTE ON FUNCTION ag_predict(text, record) T
 refuses('mallory', q{SELECT ag_model_handler()}, qr/must take one row/, 'nor call the handler');
 refuses('reader', q{SELECT ag_predict_columns('secret', 'ag_predict(text, record)'::regprocedure, ARRAY['x', NULL, 'y'], 1, 2)}, qr/3 names for 2|ERROR/, 'names that are none');
 
+# what a session has got ready for one role, or one right, serves no other
+my $ask = q{SELECT ag_predict_class('secret', t) IS NOT NULL FROM (SELECT 'x' AS who, 3 AS x, 1.5 AS code, 'n' AS note) t;};
+my $out = try($superuser, qq{PREPARE ask AS $ask SET ROLE reader; $ask EXECUTE ask; EXECUTE ask; SET ROLE mallory; $ask EXECUTE ask; SET ROLE reader; EXECUTE ask; RESET ROLE; SELECT 'revoked' FROM ag_revoke('secret', 'reader');
+	SET ROLE reader; $ask EXECUTE ask; RESET ROLE; SELECT 'granted' FROM ag_grant('secret', 'reader'); REVOKE EXECUTE ON FUNCTION ag_predict_class(text, record) FROM PUBLIC; SET ROLE reader; $ask EXECUTE ask;
+	RESET ROLE; GRANT EXECUTE ON FUNCTION ag_predict_class(text, record) TO PUBLIC; SET ROLE reader; $ask EXECUTE ask; BEGIN; EXECUTE ask; SET LOCAL ROLE mallory; EXECUTE ask; ROLLBACK; EXECUTE ask});
+is(join(' ', $out =~ /^(t|revoked|granted)$/mg), 't t t t revoked granted t t t t', 'what is kept from one execution to the next is looked at again');
+is(() = $out =~ /model "secret" does not exist/g, 5, 'and is nobody else\'s');
+is(() = $out =~ /permission denied for function ag_predict_class/g, 2, 'nor beyond the right to execute');
+
 # ---- leaky functions see no row before the views' own conditions
 
 try('mallory', q{CREATE FUNCTION lair.leak(text) RETURNS boolean LANGUAGE plpgsql COST 0.0000001 AS $$ BEGIN RAISE WARNING 'saw %', $1; RETURN true; END $$;
@@ -185,7 +194,7 @@ for my $call ("(SELECT string_agg(s::text, ' ') FROM ag_fit_summary('secret') s)
 }
 try('mallory', 'DROP FUNCTION public.ag_leaderboard(text); DROP FUNCTION public.ag_feature_importance(text, text, int, int); DROP FUNCTION public.ag_info(varchar); DROP FUNCTION lair.ran()');
 my $calls = join '', map { "SELECT ward.$_() IS NULL;\n" } qw(report summary failures views work fit);
-my $out = try('mallory', "$prelude$calls");
+$out = try('mallory', "$prelude$calls");
 unlike($out, qr/ran as/, 'temporary objects are not taken for PostgreSQL\'s or ag_pg\'s');
 is(() = $out =~ /^f$/mg, 6, 'and all six functions work') or diag($out);
 # a definer's function whose own text isn't schema-qualified is its author's fault: so called by qualified names
