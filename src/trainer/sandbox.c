@@ -272,6 +272,7 @@ ag_sandbox_enter(AgSandbox sandbox)
 {
 	Filter filter;
 	struct sock_fprog program;
+	long failed;
 
 	filter.n = 0;
 	need_architecture(&filter);
@@ -286,7 +287,10 @@ ag_sandbox_enter(AgSandbox sandbox)
 	}
 	program.len = (unsigned short) filter.n;
 	program.filter = filter.code;
-	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0;
+	failed = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
+	if (failed > 0) /* the thread that can't follow */
+		errno = EBUSY;
+	return failed == 0;
 }
 
 #else
