@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "access/htup_details.h"
+#include "access/relation.h"
 #include "access/stratnum.h"
 #include "access/table.h"
 #include "access/xact.h"
@@ -92,13 +93,28 @@ check_layout(const char *table, TupleDesc desc, int n_columns)
 							errhint("Drop the extension and create it again.")));
 }
 
+/*
+ * The extension may have been dropped, and created again, since this transaction looked last (a fit looks before and after): the
+ * try at the lock takes note of that, and the next look tells it or finds the new table.
+ */
+static Relation
+open_table(const char *name)
+{
+	Relation table;
+
+	do
+		table = try_relation_open(ag_catalog_relation(name), AccessShareLock);
+	while (table == NULL);
+	return table;
+}
+
 void
 ag_scan_begin(AgScan *scan, const char *table, const char *index, int n_columns, int n_keys,
 			  ScanKey keys)
 {
 	int n_table_columns;
 
-	scan->table = table_open(ag_catalog_relation(table), AccessShareLock);
+	scan->table = open_table(table);
 	/* their owner can rename them, and make views of their names: those have no rows to scan */
 	if (scan->table->rd_rel->relkind != RELKIND_RELATION)
 		ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
