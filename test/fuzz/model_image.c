@@ -6,6 +6,7 @@
 #include "fuzz/image.h"
 
 #include "engine/model/model.h"
+#include "engine/predictor_private.h"
 
 #define MAX_WIDTH 256
 
@@ -32,6 +33,29 @@ run(const AgContext *ctx, const AgModel *model)
 	ag_mem_free(ctx->mem, scratch);
 }
 
+/* What it has learnt is text of bounded length, whatever it is. */
+static void
+tell(const AgContext *ctx, const AgModel *model)
+{
+	AgPipeline pipeline = {.problem = AG_PROBLEM_REGRESSION};
+	AgVector vector = {0, NULL, NULL, 0};
+	AgLeaf leaf = {.model = *model, .weight = 1.0};
+	AgPredictor predictor = {.pipeline = &pipeline,
+							 .n_outputs = (int) ag_model_n_out(model),
+							 .n_leaves = 1,
+							 .leaves = &leaf,
+							 .n_vectors = 1,
+							 .vectors = &vector};
+	AgWriter out;
+
+	ag_writer_init(&out, ctx->mem);
+	ag_predictor_coefficients(ctx, &predictor, NULL, 0, 100, &out);
+	for (size_t i = 0; i < out.size; i++)
+		if (out.data[i] == 0)
+			__builtin_trap();
+	ag_writer_free(&out);
+}
+
 static AgStatus
 image_try(const AgContext *ctx, const void *image, size_t size)
 {
@@ -40,6 +64,7 @@ image_try(const AgContext *ctx, const void *image, size_t size)
 
 	AG_TRY(ag_model_read(ctx, image, size, &model));
 	run(ctx, &model);
+	tell(ctx, &model);
 	ag_writer_init(&writer, ctx->mem); /* what was read can be written again */
 	if (ag_model_write(ctx, &model, &writer) != AG_OK)
 		__builtin_trap();
