@@ -63,5 +63,21 @@ is($node->safe_psql('postgres', "SELECT ag_wait($job, 30)"), 'succeeded', 'with 
 is($node->safe_psql('postgres', q{SELECT count(ag_predict('third', s)) FROM small s}), '300', 'and its model');
 is(boot_time($node), $boot, 'the server never restarted');
 
+# No room in /dev/shm, where the memory that a fit shares with its trainer is now.
+$node->append_conf('postgresql.conf', "dynamic_shared_memory_type = posix\n");
+$node->restart;
+$session = $node->background_psql('postgres', on_error_stop => 0);
+$pid = $session->query_safe(q{SELECT pg_backend_pid()});
+chomp $pid;
+$session->query_safe(q{SELECT count(ag_predict('third', s)) FROM small s});
+system("prlimit --pid=$pid --fsize=65536:") == 0 or BAIL_OUT('prlimit');
+$session->query($fit->('fourth'));
+like($session->{stderr}, qr/ERROR:  could not resize shared memory segment .* to \d+ bytes: File too large/, 'no shared memory: the call says why');
+nothing_left($node, 'no shared memory');
+is($session->query(q{SELECT count(ag_predict('third', s)) FROM small s}), '300', 'no shared memory: the session goes on');
+system("prlimit --pid=$pid --fsize=unlimited:");
+is($session->query($fit->('fourth')), 'fourth', 'with shared memory again the next fit works');
+$session->quit;
+
 $node->stop;
 done_testing();
