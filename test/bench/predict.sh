@@ -78,10 +78,16 @@ SQL
 SELECT ag_predict('m', t) FROM t WHERE id = :id;
 SQL
 	# in turns, for others are at work on the machine
-	for turn in 1 2 3; do
+	for turn in 1 2 3 4 5 6 7; do
 		for kind in plain predict; do
-			pgbench -n -M prepared -c 1 -T 3 -f "$dir/$kind.sql" 2>/dev/null | sed -n 's/^tps = \([0-9.]*\).*/\1/p' >>"$dir/$kind.tps"
+			pgbench -n -M prepared -c 1 -T 2 -f "$dir/$kind.sql" 2>/dev/null | sed -n 's/^tps = \([0-9.]*\).*/\1/p' >>"$dir/$kind.tps"
 		done
+	done
+	# without the protocol: what a look-up takes of the server's time
+	loop() { echo "DO \$\$ BEGIN FOR i IN 1..20000 LOOP PERFORM $1 FROM t WHERE id = i; END LOOP; END \$\$"; }
+	for what in c1 "c1 + c28" "ag_predict('m', t)"; do
+		s=$(seconds "$(loop "$what")")
+		awk -v s="$s" -v what="$what" 'BEGIN {printf "%-58s %8.3f us\n", "look-up of " what ", in a loop", s * 1e6 / 20000}'
 	done
 	plain=$(median <"$dir/plain.tps") predict=$(median <"$dir/predict.tps")
 	awk -v a="$plain" -v b="$predict" 'BEGIN {printf "pgbench -M prepared: %.0f tps plain, %.0f with ag_predict: %.1f %%\n", a, b, 100 * b / a}'
@@ -92,6 +98,6 @@ if wants memory; then
 	anon="SELECT substring(pg_read_file('/proc/self/status') FROM 'RssAnon:\s*([0-9]+)')::int"
 	before=$(q -c "SELECT c1 FROM t WHERE id = 7" -c "$anon" | tail -n 1)
 	after=$(q -c "SELECT ag_predict('big', t) FROM t WHERE id = 7" -c "$anon" | tail -n 1)
-	size=$(q -c "SELECT sum(octet_length(data)) FROM ag_image_data")
+	size=$(q -c "SELECT sum(octet_length(data)) FROM ag_member_part WHERE predictor = (SELECT id FROM ag_predictor WHERE name = 'big') AND member < 2147483647")
 	echo "session with a model of $((size / 1000000)) MB: $(((after - before) / 1000)) MB more of its own memory"
 fi

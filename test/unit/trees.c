@@ -157,6 +157,19 @@ coarsen(AgTrees *trees)
 			nodes[i].threshold = floor(nodes[i].threshold * 8.0) / 8.0;
 }
 
+/* Too large for masks in the mean; or, with vectors, too many of them. */
+static bool
+are_big(const AgTrees *trees)
+{
+	uint32_t n_large = 0;
+
+	for (uint32_t t = 0; t < trees->n_trees; t++)
+		n_large += trees->trees[t].n_nodes > AG_ROWS_MAX_NODES;
+	return ag_cpu_level() == AG_CPU_PORTABLE
+			   ? trees->n_trees > 0 && trees->n_leaves / trees->n_trees > 64
+			   : n_large > trees->n_trees / 8;
+}
+
 /* Many rows at once give the same bytes as one by one: any number of them, in trees of any size. */
 static void
 many_rows(void)
@@ -171,7 +184,7 @@ many_rows(void)
 	for (size_t s = 0; s < N_SHAPES + 4; s++)
 	{
 		AgTrees *trees = make(s < N_SHAPES ? shapes[s] : big[s - N_SHAPES]);
-		bool is_big = trees->n_trees > 0 && trees->n_leaves / trees->n_trees > 64;
+		bool is_big = are_big(trees);
 
 		coarsen(trees);
 		AG_CHECK_EQ(ag_trees_prepare_rows(&ctx, trees), AG_OK);

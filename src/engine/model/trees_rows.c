@@ -4,8 +4,10 @@
 #include "engine/model/trees_block.h"
 #include "engine/model/trees_walk.h"
 
-/* With more leaves than this in the mean, walking each row on its own is faster. */
+/* With more leaves than this in the mean, walking each row on its own is faster where there are no vectors. */
 #define MOST_MEAN_LEAVES 64
+/* One tree in so many may be too large for masks, and is walked the slow way. */
+#define LEAST_SHARE 8
 /* Fewer trees don't pay for the bytes. */
 #define LEAST_TREES 16
 #define MOST_FEATURES 65536
@@ -173,6 +175,19 @@ prepare(const AgContext *ctx, Preparation *preparation)
 	return AG_OK;
 }
 
+/* Are the trees of a size at which masks are faster than walks? */
+static bool
+is_size_right(const AgTrees *trees)
+{
+	uint32_t n_large = 0;
+
+	if (ag_cpu_level() == AG_CPU_PORTABLE)
+		return trees->n_leaves / trees->n_trees <= MOST_MEAN_LEAVES;
+	for (uint32_t t = 0; t < trees->n_trees; t++)
+		n_large += trees->trees[t].n_nodes > AG_ROWS_MAX_NODES;
+	return n_large <= trees->n_trees / LEAST_SHARE;
+}
+
 AgStatus
 ag_trees_prepare_rows(const AgContext *ctx, AgTrees *trees)
 {
@@ -181,7 +196,7 @@ ag_trees_prepare_rows(const AgContext *ctx, AgTrees *trees)
 	AgStatus status;
 
 	if (trees->rows != NULL || trees->n_trees < LEAST_TREES || n_features > MOST_FEATURES ||
-		trees->n_combos > AG_ROWS_MAX_COMBOS || trees->n_leaves / trees->n_trees > MOST_MEAN_LEAVES)
+		trees->n_combos > AG_ROWS_MAX_COMBOS || !is_size_right(trees))
 		return AG_OK;
 	AG_GO(ag_get_zeroed(ctx, n_features, sizeof(uint32_t), &preparation.input_of));
 	AG_GO(ag_get_zeroed(ctx, n_features + 1, sizeof(uint64_t), &preparation.first));
