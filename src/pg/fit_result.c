@@ -11,6 +11,7 @@
 #include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
@@ -214,6 +215,23 @@ store_frame(AgFitCall *call, const pg_uuid_t *id, AgFrameType type, bytea *paylo
 	ag_arena_free(&call->message);
 }
 
+/*
+ * The caller's name, as it is now. The transaction may be minutes old: what happened to roles since is only heard when asked, and a
+ * predictor under a name of yesterday would be whoever's takes that name next.
+ */
+static const char *
+name_of_caller(void)
+{
+	const char *name;
+
+	AcceptInvalidationMessages();
+	name = GetUserNameFromId(GetUserId(), true);
+	if (name == NULL)
+		ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
+						errmsg("the role that fits was dropped during the fit")));
+	return name;
+}
+
 void
 ag_fit_store(AgFitCall *call)
 {
@@ -225,7 +243,7 @@ ag_fit_store(AgFitCall *call)
 
 	MemoryContextSwitchTo(scratch);
 	predictor.name = call->name;
-	predictor.owner = GetUserNameFromId(GetUserId(), false);
+	predictor.owner = name_of_caller();
 	predictor.data = call->data;
 	predictor.label = call->label_name;
 	predictor.options_json =

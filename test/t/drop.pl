@@ -1,4 +1,4 @@
-# What is dropped while a session's fit runs (jobs.pl has jobs): the extension, or the database. Nobody hangs, the fit says why it ended or is
+# What is dropped while a session's fit runs (jobs.pl has jobs): the extension, the role, or the database. Nobody hangs, the fit says why it ended or is
 # stored whole, and nothing of it is left.
 use strict;
 use warnings;
@@ -20,7 +20,7 @@ my ($fit, @pids, $began);
 # the extension: it needn't wait, as the fit holds no lock on its tables
 my $drop_during = sub {
 	my ($sql, $name) = @_;
-	$fit = start_fit($node, slow_fit() =~ s/"time_limit": 300/"time_limit": 2/r);
+	$fit = start_fit($node, slow_fit() =~ s/"time_limit": 300/"time_limit": 1.5/r);
 	@pids = wait_for_training($node);
 	$began = time;
 	$node->safe_psql('postgres', $sql);
@@ -34,9 +34,27 @@ is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_class WHERE relname LI
 $node->safe_psql('postgres', 'CREATE EXTENSION ag_pg');
 
 $drop_during->('DROP EXTENSION ag_pg CASCADE; CREATE SCHEMA s; CREATE EXTENSION ag_pg SCHEMA s', 'DROP and CREATE EXTENSION');
-is($fit->{out}, "big_y\n", 'the fit finds the new tables') or diag($fit->{err});
+is($fit->{out}, "big_y\n", 'the fit finds the new tables') or like($fit->{err}, qr/ERROR:  42704: the role that fits was dropped during the fit/, 'a role dropped during its fit: the fit says so');
 is($node->safe_psql('postgres', q{SELECT count(s.ag_predict('big_y', big)) FROM big}), '20000', 'and its model predicts');
 $node->safe_psql('postgres', q{DROP EXTENSION ag_pg CASCADE; CREATE EXTENSION ag_pg});
+
+# the role
+$node->safe_psql('postgres', 'CREATE ROLE fitter; GRANT SELECT ON big TO fitter');
+my $change_during = sub {
+	my ($sql, $name) = @_;
+	my $as = slow_fit('"name": "theirs"') =~ s/"time_limit": 300/"time_limit": 1.5/r;
+	$fit = start_fit($node, "SET ROLE fitter; $as");
+	@pids = wait_for_training($node);
+	$node->safe_psql('postgres', $sql);
+	end_fit($fit);
+	nothing_left($node, $name, @pids);
+};
+$change_during->('ALTER ROLE fitter RENAME TO fitter2; ALTER ROLE fitter2 RENAME TO fitter3', 'ALTER ROLE');
+is($node->safe_psql('postgres', q{SELECT owner FROM ag_models WHERE name = 'theirs'}), 'fitter3', 'a role renamed during its fit owns what it fitted');
+$node->safe_psql('postgres', q{SELECT ag_drop('theirs'); ALTER ROLE fitter3 RENAME TO fitter});
+$change_during->('DROP OWNED BY fitter; DROP ROLE fitter', 'DROP ROLE');
+like($fit->{err}, qr/ERROR:  42704: the role that fits was dropped during the fit/, 'a role dropped during its fit: the fit says so');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM ag_predictor WHERE name = 'theirs'}), '0', 'nothing is stored for a role that is gone');
 
 # the database
 $fit = start_fit($node, slow_fit());

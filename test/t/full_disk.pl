@@ -34,6 +34,7 @@ my $nothing_half = sub {
 	nothing_left($node, $name);
 };
 my $boot = boot_time($node);
+my ($rc, $out, $err);
 
 # in a session
 my $session = $node->background_psql('postgres', on_error_stop => 0);
@@ -48,6 +49,12 @@ system("prlimit --pid=$pid --fsize=unlimited:");
 is($session->query($fit->('second')), 'second', 'with room again the next fit works');
 $session->quit;
 is($node->safe_psql('postgres', q{SELECT ag_drop('second')}), '1', 'and can be dropped');
+
+# in temporary files, which hold what the trainer sends until it is stored
+($rc, $out, $err) = $node->psql('postgres', q{SET work_mem = '64kB'; SET temp_file_limit = '100kB';
+	SELECT ag_fit('big', 'y', '{"name": "large", "verbosity": 0, "hyperparameters": {"KNN": {}}}')});
+like($err, qr/ERROR:  temporary file size exceeds temp_file_limit \(100kB\)/, 'no room for temporary files: the call says why');
+$nothing_half->('no room for temporary files');
 
 # in a job: its worker gets what the postmaster has
 $size = $node->safe_psql('postgres', q{SELECT pg_relation_size(reltoastrelid) FROM pg_class WHERE relname = 'ag_member_part'});
