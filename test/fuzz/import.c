@@ -86,7 +86,7 @@ open_it(const AgContext *ctx, const Kept *kept)
 {
 	AgImagePart parts[2] = {{0, kept->images[0], kept->n_bytes[0]},
 							{1, kept->images[1], kept->n_bytes[1]}};
-	AgMemberRef member = {1, kept->family, kept->family, 0, NULL, NULL};
+	AgMemberRef member = {.ordinal = 1, .name = kept->family, .family = kept->family};
 	AgPredictor *predictor;
 	AgStatus status = ag_predictor_open(ctx, parts, 2, &member, 1, 1, &predictor);
 
