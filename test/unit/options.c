@@ -119,6 +119,9 @@ quantile_levels(AgMem *mem)
 	AG_CHECK(o->quantiles[0] == 0.05 && o->quantiles[1] == 0.5 && o->quantiles[2] == 0.9);
 	AG_CHECK(o->quantile_order[0] == 2 && o->quantile_order[1] == 0 && o->quantile_order[2] == 1);
 	ag_options_free(o);
+	/* what is on unless said otherwise can't be turned off without a word */
+	refused(mem, "/ag_args_fit { 1\n/ag_args_fit/drop_unique b false", AG_ERR_UNSUPPORTED,
+			"argument of \"ag_args_fit\" \"drop_unique\" is not supported yet", "");
 	refused(mem, "/quantile_levels [ 1\n/quantile_levels/0 0 0.5", AG_ERR_OPTION,
 			"option \"quantile_levels\" needs \"problem_type\": \"quantile\"", "");
 	refused(mem,

@@ -31,7 +31,7 @@ static const struct
 	{"problem_types", NULL},
 	{"ignore_constraints", NULL},
 	{"max_batch_size", NULL},
-	{"drop_unique", NULL},
+	{"drop_unique", "true"},
 	{"predict_1_batch_size", NULL},
 	{"temperature_scalar", NULL},
 	{"get_features_kwargs", NULL},

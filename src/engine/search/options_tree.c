@@ -292,9 +292,10 @@ ag_option_is_off(const AgOptionNode *node, const char *off)
 	size_t n = strlen(node->text);
 	double value, other;
 
-	if (node->type == AG_JSON_NULL ||
-		(node->type == AG_JSON_BOOL && strcmp(node->text, "false") == 0))
+	if (node->type == AG_JSON_NULL)
 		return true;
+	if (node->type == AG_JSON_BOOL && strcmp(node->text, "false") == 0)
+		return off == NULL || strstr(off, "true") == NULL;
 	if (node->type == AG_JSON_OBJECT || node->type == AG_JSON_ARRAY)
 		return node->n_children == 0;
 	while (off != NULL && *off != '\0')

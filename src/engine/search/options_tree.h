@@ -46,7 +46,7 @@ AgStatus ag_option_reject(const AgOptionNode *node, const char *what, AgError *e
 /* "option \"hyperparameters.GBM.num_leaves\"": the path as people write it, into buffer. */
 const char *ag_option_label(const AgOptionNode *node, char *buffer, size_t size);
 
-/* True when the value asks for nothing: null, false, or one of the blank-separated JSON scalars in `off`. */
+/* True when the value asks for nothing: null, one of the blank-separated JSON scalars in `off`, or false where true isn't one of them. */
 bool ag_option_is_off(const AgOptionNode *node, const char *off);
 
 #endif
