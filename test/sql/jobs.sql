@@ -121,7 +121,7 @@ SELECT ag_wait(:job, 60);
 SELECT line FROM regexp_split_to_table(regexp_replace(ag_job_log(:job), '\[[0-9.]+ s\] | within security-.*', '', 'gn'), '\n') AS line WHERE line ~ 'WARNING';
 SELECT who.categories FROM ag_features who WHERE model = 'who' AND feature = 'who';
 -- others neither see nor stop it
-SELECT ag_fit_async('mine', 'y', :'slow'::jsonb || '{"name": "slow"}') AS job \gset
+SELECT ag_fit_async('SELECT x, y FROM mine, generate_series(1, 100)', 'y', :'slow'::jsonb || '{"name": "slow"}') AS job \gset
 SET ROLE regress_ag_nosy;
 SELECT count(*) AS seen FROM ag_jobs;
 SELECT ag_wait(:job);

@@ -24,7 +24,7 @@ make_data($node);
 $node->safe_psql('postgres', 'CREATE TABLE wide AS SELECT i AS id, ' . join(', ', map { "random() AS x$_" } 1 .. 20) . ', random() AS y FROM generate_series(1, 20000) AS i');
 
 my $n_killed = 0;
-my $OPTIONS = '"hyperparameters": {"GBM": {"num_boost_round": 150}, "XT": {"n_estimators": 20}, "LR": {}}, "num_bag_folds": 2, "time_limit": 60';
+my $OPTIONS = '"hyperparameters": {"GBM": {"num_boost_round": 3000, "ag_args_fit": {"early_stop": null}}, "XT": {"n_estimators": 20}, "LR": {}}, "num_bag_folds": 2, "time_limit": 60';
 
 sub quiet_psql { my ($sql) = @_; my ($rc, $out, $err) = $node->psql('postgres', $sql); return defined $out && $rc == 0 ? $out : undef; }
 sub pids { my ($type) = @_; return split /\n/, quiet_psql("SELECT pid FROM pg_stat_activity WHERE backend_type = '$type'") // ''; }

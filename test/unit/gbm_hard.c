@@ -165,6 +165,37 @@ test_too_large(void)
 	bench_end(&bench);
 }
 
+/* A million rounds into a few megabytes: what was grown before they were full is a model. */
+static void
+test_little_memory(void)
+{
+	Bench bench;
+	Table table;
+	AgBoostParams params = gbm_params(1000000);
+	AgTrainData data;
+	AgBoostResult result;
+
+	bench_init(&bench, 1);
+	table_init(&table, 60, 1, 0, 1, 0.0, 0, 65);
+	table_bin(&table, &bench.ctx, 50);
+	params.learning_rate = 1e-5;
+	params.num_leaves = 4;
+	params.min_data_in_leaf = 2;
+	data = table_data(&table, AG_PROBLEM_REGRESSION, 0);
+	data.n_valid = 0;
+	ag_error_init(&bench.error);
+	bench.mem.limit_bytes = atomic_load(&bench.mem.used_bytes) + (INT64_C(9) << 20);
+	AG_REQUIRE(ag_boost_train(&bench.ctx, &data, &params, &result) == AG_OK);
+	AG_CHECK(result.stopped_by_memory && !result.stopped_by_time);
+	AG_CHECK(result.rounds_run > 1000 && result.rounds_run < 100000);
+	AG_CHECK_EQ(result.trees->n_trees, result.rounds_run);
+	AG_CHECK(ag_trees_check(&bench.ctx, result.trees, AG_ERR_INTERNAL) == AG_OK);
+	ag_boost_result_free(&bench.ctx, &result);
+	bench.mem.limit_bytes = INT64_MAX;
+	table_end(&table);
+	bench_end(&bench);
+}
+
 int
 main(void)
 {
@@ -172,5 +203,6 @@ main(void)
 	test_hard_tables();
 	test_many_classes();
 	test_too_large();
+	test_little_memory();
 	return ag_unit_done("gbm_hard");
 }

@@ -27,6 +27,7 @@
 
 #define AG_PROGRESS_NS INT64_C(1000000000)
 #define AG_ROUTE_CHUNK 1024
+#define FEW_TREES_BYTES (INT64_C(1) << 20)
 #define AG_TARGET_MAX 1e290   /* beyond it sums of scores could pass the range of doubles */
 #define AG_MOST_LEAVES 131072 /* of a tree, when nobody says */
 #define AG_MOST_IDLE_ROUNDS                                                                        \
@@ -709,6 +710,22 @@ is_exhausted(const AgBooster *booster)
 	return booster->n_idle > (has_draws ? AG_MOST_IDLE_ROUNDS : 0);
 }
 
+/*
+ * A model is its trees as they are collected, then a copy of them, then an image that grows: about as much again five times over must be free. Few
+ * trees are no matter, whatever else has taken the memory.
+ */
+static bool
+is_full_of_trees(const AgBooster *booster)
+{
+	const AgTreesBuilder *trees = &booster->trees;
+	const AgMem *mem = booster->ctx->mem;
+	int64_t bytes =
+		(int64_t) (trees->n_trees * sizeof(AgTree) + trees->n_nodes * sizeof(AgTreeNode) +
+				   trees->n_leaves * sizeof(double) + trees->n_set_words * sizeof(uint64_t));
+
+	return bytes > FEW_TREES_BYTES && mem->limit_bytes - mem->used_bytes < 5 * bytes;
+}
+
 static AgStatus
 boost(AgBooster *booster, AgBoostResult *result)
 {
@@ -728,7 +745,9 @@ boost(AgBooster *booster, AgBoostResult *result)
 		result->rounds_run = booster->round;
 		AG_TRY(take_round(booster, &result->history));
 		result->stopped_by_patience = ag_early_stop_done(&booster->stop, booster->round);
-		if (result->stopped_by_patience || booster->is_stopped_by_time || is_exhausted(booster))
+		result->stopped_by_memory = is_full_of_trees(booster);
+		if (result->stopped_by_patience || result->stopped_by_memory ||
+			booster->is_stopped_by_time || is_exhausted(booster))
 			break;
 	}
 	result->stopped_by_time = booster->is_stopped_by_time;

@@ -146,6 +146,8 @@ typedef struct AgBoostResult
 	double *
 		valid_proba; /* [n_valid][ag_train_outputs]: predictions (after the link) of the kept model; owned, ag_mem_free */
 	bool stopped_by_time;
+	bool
+		stopped_by_memory; /* its trees, with the copies that are made of them, would need more than there is */
 	bool stopped_by_patience;
 	AgHistory history;     /* of the stop metric; none without validation rows */
 	bool on_gpu;           /* ctx->gpu trained it */
@@ -155,7 +157,7 @@ typedef struct AgBoostResult
 
 /*
  * Trains. Stops at ctx->deadline_ns with the best so far (AG_ERR_TIME when not even one tree was grown), at the cancel
- * flag with AG_ERR_CANCELLED within 100 ms. Reports progress at least every 2 s through ctx->progress.
+ * flag with AG_ERR_CANCELLED within 100 ms; and before the memory is full of trees, with the best so far. Reports progress at least every 2 s through ctx->progress.
  */
 AgStatus ag_boost_train(const AgContext *ctx, const AgTrainData *data, const AgBoostParams *params,
 						AgBoostResult *result);

@@ -262,6 +262,7 @@ boost_store(AgWork *work, const AgBoostParams *params, AgBoostResult *result)
 	trained->rounds_run = result->rounds_run;
 	trained->history = result->history;
 	trained->ended_by = result->stopped_by_time                        ? "time"
+						: result->stopped_by_memory                    ? "memory"
 						: result->stopped_by_patience                  ? "patience"
 						: result->rounds_run < params->num_boost_round ? "want of splits"
 																	   : "rounds";
