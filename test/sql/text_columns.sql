@@ -31,3 +31,7 @@ FROM ag_predictor AS p JOIN ag_predictor_feature AS f ON f.predictor = p.id WHER
 SELECT ag_fit('tc', 'liked', '{"_feature_generator_kwargs": {"enable_text_ngrams": true}}');
 SELECT ag_fit('tc', 'liked', '{"_feature_generator_kwargs": {"enable_vision_features": true}}');
 SELECT ag_fit('tc', 'liked', '{"_feature_generator_kwargs": {"text_ngram_params": {"max_features": 0}}}');
+-- digits at the end of a few names are a part of them; a number that stands first is one
+SELECT ag_fit('SELECT ''c'' || i % 5 AS name, (i % 4 + 1) * 8 || '' GB'' AS size, i % 5 + i % 4 AS y FROM generate_series(1, 300) i', 'y', '{"name": "tc_names", "verbosity": 0, "problem_type": "regression", "hyperparameters": {"GBM": {"num_boost_round": 5}}}');
+SELECT feature, became FROM ag_features WHERE model = 'tc_names' ORDER BY ordinal;
+SELECT ag_drop('tc_names');

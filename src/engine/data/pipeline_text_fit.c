@@ -22,7 +22,8 @@
 #define NUMBER_SHARE 0.6   /* of the values, which must hold a number */
 #define NUMBER_CHARS 64.0  /* of a text on average; longer ones hold numbers by chance */
 #define CATEGORY_SHARE 0.5 /* of the values that differ, up to which text is a category too */
-#define UNIT_SHARE 0.002   /* of the numbers, that a unit of its own needs */
+#define FEW_NAMES 20 /* different values, up to which digits behind letters are a part of names */
+#define UNIT_SHARE 0.002 /* of the numbers, that a unit of its own needs */
 
 /* --- looking */
 
@@ -124,8 +125,8 @@ find_units(const Looked *looked, AgTextFinding *finding)
 }
 
 static void
-conclude(const Looked *looked, double distinct, double all_distinct, bool is_identifier,
-		 const AgFeatureParams *params, AgTextFinding *finding)
+conclude(const Looked *looked, double distinct, double all_distinct, uint32_t n_levels,
+		 bool is_identifier, const AgFeatureParams *params, AgTextFinding *finding)
 {
 	double n = (double) (looked->n - looked->n_empty);
 
@@ -149,6 +150,8 @@ conclude(const Looked *looked, double distinct, double all_distinct, bool is_ide
 	if (!finding->is_text && is_identifier &&
 		((double) looked->n_first < NUMBER_SHARE * n || (double) looked->n_plain > 0.5 * n))
 		return;
+	if (n_levels <= FEW_NAMES && (double) looked->n_first < NUMBER_SHARE * n)
+		return; /* "VS1", "c9" */
 	if ((double) looked->n_chars / n <= NUMBER_CHARS)
 		while (finding->n_numbers < AG_TEXT_NUMBERS &&
 			   (double) looked->n_numbers[finding->n_numbers] >= NUMBER_SHARE * n)
@@ -185,7 +188,7 @@ ag_text_look(const AgContext *ctx, const AgTable *table, const AgTableColumn *co
 	if (n_looked > 0)
 		conclude(looked, (double) n_distinct / (double) n_looked,
 				 (double) levels->n_levels / (double) (table->n_rows - column->n_nulls),
-				 is_identifier, params, finding);
+				 levels->n_levels, is_identifier, params, finding);
 done:
 	ag_mem_free(ctx->mem, seen);
 	ag_mem_free(ctx->mem, looked);
