@@ -8,6 +8,7 @@
 #include "utils/uuid.h"
 
 #include "engine/base/hash.h"
+#include "pg/compat.h"
 
 #define SEED 0x74657374 /* part of the rule: another one would be another split */
 
