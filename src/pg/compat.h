@@ -7,6 +7,7 @@
 
 #include "postgres.h"
 
+#include "access/xlog.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_proc.h"
@@ -26,12 +27,21 @@
 #include "utils/varlena.h"
 #if PG_VERSION_NUM >= 140000
 #include "utils/wait_event.h"
+#else
+#include "tcop/pquery.h"
+#endif
+#if PG_VERSION_NUM >= 150000
+#include "access/xlogrecovery.h"
 #endif
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"
 #endif
 #if PG_VERSION_NUM >= 180000
+#include "commands/explain.h"
+#include "commands/explain_format.h"
+#include "commands/explain_state.h"
 #include "storage/waiteventset.h"
+#define AG_NODE_NOTES 1 /* 18 has a hook for what EXPLAIN says of a node */
 #endif
 
 #if PG_VERSION_NUM >= 170000
@@ -44,6 +54,11 @@
 
 #if PG_VERSION_NUM < 130000
 #error "ag_pg needs PostgreSQL 13 or newer"
+#endif
+
+/* 18 writes it in front of a declaration. */
+#ifndef pg_noreturn
+#define pg_noreturn __attribute__((noreturn))
 #endif
 
 /* 15 has a flag that says when to flush; before, every send was flushed. */
@@ -161,6 +176,23 @@ static inline int
 ag_built_for(void)
 {
 	return PG_VERSION_NUM;
+}
+
+/* The timeline that the server writes; of a standby, that it replays. Before 15 looking for recovery sets it. */
+static inline TimeLineID
+ag_timeline(void)
+{
+	TimeLineID timeline = 0;
+
+	if (RecoveryInProgress())
+		(void) GetXLogReplayRecPtr(&timeline);
+	else
+#if PG_VERSION_NUM >= 150000
+		timeline = GetWALInsertionTimeLine();
+#else
+		timeline = ThisTimeLineID;
+#endif
+	return timeline;
 }
 
 /* 14 renamed the role. */

@@ -40,7 +40,7 @@ typedef struct Neutral
 	char *text;
 } Neutral;
 
-static void bad_value(AgConverter *converter, const char *text) pg_attribute_noreturn();
+pg_noreturn static void bad_value(AgConverter *converter, const char *text);
 
 static void
 bad_value(AgConverter *converter, const char *text)

@@ -7,12 +7,13 @@
 #include "postgres.h"
 
 #include "engine/base/status.h"
+#include "pg/compat.h"
 
 /* The SQLSTATE that a status stands for (status.h has the list). */
 extern int ag_error_sqlstate(AgStatus status);
 
 /* Raises err as an ERROR: its texts are UTF-8 and are converted. */
-extern void ag_error_raise(const AgError *err) pg_attribute_noreturn();
+pg_noreturn extern void ag_error_raise(const AgError *err);
 
 /* Raises err unless status is AG_OK. */
 static inline void

@@ -41,9 +41,9 @@ Datum
 ag_sql_in_test_bigint(PG_FUNCTION_ARGS)
 {
 	char key[MAXINT8LEN + 1];
-	int n = pg_lltoa(PG_GETARG_INT64(0), key);
 
-	return in_test(key, n, PG_GETARG_FLOAT8(1));
+	pg_lltoa(PG_GETARG_INT64(0), key);
+	return in_test(key, strlen(key), PG_GETARG_FLOAT8(1));
 }
 
 Datum
