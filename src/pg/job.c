@@ -23,7 +23,7 @@
 char *
 ag_job_home(void)
 {
-	return psprintf(UINT64_FORMAT "/%u", GetSystemIdentifier(), MyDatabaseId);
+	return psprintf(UINT64_FORMAT "/%u/%u", GetSystemIdentifier(), MyDatabaseId, ag_timeline());
 }
 
 /* ---- locks ---- */

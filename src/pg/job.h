@@ -39,7 +39,10 @@ typedef struct AgJobOrder
 
 /* ---- job.c ---- */
 
-/* Where a job of this database may run: the cluster's identity and the database's. */
+/*
+ * Where a job of this database may run: the cluster's identity, the database's, and the timeline, for a standby that is promoted, or a backup that
+ * is recovered to some time, is another one.
+ */
 extern char *ag_job_home(void);
 
 /* The lock on a job's id, a session's; and whether somebody holds it. */

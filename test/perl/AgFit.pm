@@ -8,7 +8,7 @@ use IPC::Run ();
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(make_data slow_fit start_fit wait_for_training end_fit trainers supervisors nothing_left is_gone boot_time quick_options
+our @EXPORT = qw(make_data make_big slow_fit start_fit wait_for_training end_fit trainers supervisors nothing_left is_gone boot_time quick_options
   wait_until);
 
 # Boosts a million tiny rounds, however little each of them is better than the one before.
@@ -23,10 +23,18 @@ sub quick_options
 sub make_data
 {
 	my ($node) = @_;
+	$node->safe_psql('postgres', 'CREATE EXTENSION ag_pg');
+	make_big($node);
 	$node->safe_psql('postgres', q{
-		CREATE EXTENSION ag_pg;
-		CREATE TABLE big AS SELECT i AS a, sin(i / 100.0) AS b, (i % 7)::text AS c, i % 50 + sin(i / 1000.0) AS y FROM generate_series(1, 20000) AS i;
 		CREATE TABLE small AS SELECT i % 50 AS x, (i % 50) * 2.0 AS y FROM generate_series(1, 300) AS i;});
+	return;
+}
+
+sub make_big
+{
+	my ($node) = @_;
+	$node->safe_psql('postgres',
+		q{CREATE TABLE big AS SELECT i AS a, sin(i / 100.0) AS b, (i % 7)::text AS c, i % 50 + sin(i / 1000.0) AS y FROM generate_series(1, 20000) AS i});
 	return;
 }
 

@@ -1,7 +1,8 @@
 # A hot standby predicts, shows and evaluates; it refuses to fit or to change; what the primary fits arrives through WAL.
 use strict;
 use warnings;
-
+use lib 'test/perl';
+use AgFit;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -9,6 +10,7 @@ use Time::HiRes qw(time);
 
 my $primary = PostgreSQL::Test::Cluster->new('primary');
 $primary->init(allows_streaming => 1);
+$primary->append_conf('postgresql.conf', "ag_pg.max_jobs = 1\n");
 $primary->start;
 $primary->safe_psql(
 	'postgres', q{
@@ -64,8 +66,19 @@ my ($rc, $stdout, $stderr) = $standby->psql('postgres', q{SELECT ag_predict('num
 like($stderr, qr/model "num" does not exist/, 'and its end');
 $session->quit;
 
-# promoted, it fits
+# promoted, it fits, and never starts the primary's jobs
+make_big($primary);
+my ($runs, $waits) = map { $primary->safe_psql('postgres', $_ =~ s/ag_fit\(/ag_fit_async(/r) } slow_fit('"name": "slow"'), slow_fit('"name": "waited", "time_limit": 1') =~ s/"time_limit": 300, //r;
+ok(wait_until(20, sub { $primary->safe_psql('postgres', "SELECT state FROM ag_jobs WHERE id = $runs") eq 'running' }), 'a job runs on the primary');
+$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
+is($standby->safe_psql('postgres', "SELECT string_agg(state, ' ' ORDER BY id) FROM ag_jobs"), 'running queued', 'the standby shows it, and the one that waits')
+  or diag($standby->safe_psql('postgres', 'SELECT * FROM ag_jobs'));
 $standby->promote;
+is($standby->safe_psql('postgres', "SELECT ag_wait($waits, 5)"), 'failed', 'promoted: its jobs are those of the primary');
+is($standby->safe_psql('postgres', "SELECT ag_wait($runs, 5)"), 'failed', 'the one that ran, too');
+is($standby->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'ag_pg job' AND query LIKE 'job%'}), '0', 'and none is started');
+$primary->safe_psql('postgres', "SELECT ag_cancel($runs)");
+is($primary->safe_psql('postgres', "SELECT ag_wait($waits, 60)"), 'succeeded', 'they run where they were submitted');
 is($standby->safe_psql('postgres', q{SELECT fit('new', 'y'); SELECT version FROM ag_models WHERE name = 'new'}), "new\n2", 'promoted, it fits');
 
 $standby->stop;
