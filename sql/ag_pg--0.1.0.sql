@@ -87,7 +87,7 @@ CREATE TABLE @extschema@.ag_predictor_grant (
     PRIMARY KEY (predictor, grantee, privilege)
 );
 
--- One asynchronous fit a row. home: the cluster and database that it was submitted in.
+-- One asynchronous fit a row. home: the cluster, database and timeline that it was submitted in.
 CREATE TABLE @extschema@.ag_job (
     id bigint PRIMARY KEY,
     owner text NOT NULL,
@@ -280,28 +280,28 @@ COMMENT ON FUNCTION @extschema@.ag_version() IS
 CREATE FUNCTION @extschema@.ag_predict_support(internal) RETURNS internal
     LANGUAGE c STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'ag_sql_predict_support';
 COMMENT ON FUNCTION @extschema@.ag_predict_support(internal) IS
-    'tells the planner how to predict from a row''s columns, without the row';
+    'tells the planner what predictions cost, and how to predict from a row''s columns, without the row';
 
 CREATE FUNCTION @extschema@.ag_predict_columns(model text, called oid, columns text[], VARIADIC "values" "any") RETURNS double precision
-    LANGUAGE c STABLE PARALLEL SAFE COST 100
+    LANGUAGE c STABLE PARALLEL SAFE COST 100 SUPPORT @extschema@.ag_predict_support
     AS 'MODULE_PATHNAME', 'ag_sql_predict_columns';
 COMMENT ON FUNCTION @extschema@.ag_predict_columns(text, oid, text[], "any") IS
     'what the planner makes of ag_predict with a row: for it alone to call';
 
 CREATE FUNCTION @extschema@.ag_predict_class_columns(model text, called oid, columns text[], VARIADIC "values" "any") RETURNS text
-    LANGUAGE c STABLE PARALLEL SAFE COST 100
+    LANGUAGE c STABLE PARALLEL SAFE COST 100 SUPPORT @extschema@.ag_predict_support
     AS 'MODULE_PATHNAME', 'ag_sql_predict_class_columns';
 COMMENT ON FUNCTION @extschema@.ag_predict_class_columns(text, oid, text[], "any") IS
     'what the planner makes of ag_predict_class with a row: for it alone to call';
 
 CREATE FUNCTION @extschema@.ag_predict_proba_columns(model text, called oid, columns text[], VARIADIC "values" "any") RETURNS jsonb
-    LANGUAGE c STABLE PARALLEL SAFE COST 100
+    LANGUAGE c STABLE PARALLEL SAFE COST 100 SUPPORT @extschema@.ag_predict_support
     AS 'MODULE_PATHNAME', 'ag_sql_predict_proba_columns';
 COMMENT ON FUNCTION @extschema@.ag_predict_proba_columns(text, oid, text[], "any") IS
     'what the planner makes of ag_predict_proba with a row: for it alone to call';
 
 CREATE FUNCTION @extschema@.ag_predict_quantiles_columns(model text, called oid, columns text[], VARIADIC "values" "any") RETURNS double precision[]
-    LANGUAGE c STABLE PARALLEL SAFE COST 100
+    LANGUAGE c STABLE PARALLEL SAFE COST 100 SUPPORT @extschema@.ag_predict_support
     AS 'MODULE_PATHNAME', 'ag_sql_predict_quantiles_columns';
 COMMENT ON FUNCTION @extschema@.ag_predict_quantiles_columns(text, oid, text[], "any") IS
     'what the planner makes of ag_predict_quantiles with a row: for it alone to call';
@@ -313,31 +313,31 @@ COMMENT ON FUNCTION @extschema@.ag_predict(text, record) IS
     'predicted number, the quantile nearest to the middle of a quantile model, or the class when the label is numeric or boolean (1/0); columns are matched by name; the row is a table''s or sub-query''s alias; NULL when model or row is NULL';
 
 CREATE FUNCTION @extschema@.ag_predict(model text, features jsonb) RETURNS double precision
-    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100 SUPPORT @extschema@.ag_predict_support
     AS 'MODULE_PATHNAME', 'ag_sql_predict_jsonb';
 COMMENT ON FUNCTION @extschema@.ag_predict(text, jsonb) IS
     'predicted number, the quantile nearest to the middle of a quantile model, or the class when the label is numeric or boolean (1/0); columns are matched by name; the row is a JSON object; NULL when model or row is NULL';
 
 CREATE FUNCTION @extschema@.ag_predict(model text, features text) RETURNS double precision
-    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100 SUPPORT @extschema@.ag_predict_support
     AS 'MODULE_PATHNAME', 'ag_sql_predict_text';
 COMMENT ON FUNCTION @extschema@.ag_predict(text, text) IS
     'predicted number, the quantile nearest to the middle of a quantile model, or the class when the label is numeric or boolean (1/0); columns are matched by name; the row is a JSON object given as text; NULL when model or row is NULL';
 
 CREATE FUNCTION @extschema@.ag_predict(model text, features record, sample anycompatible) RETURNS anycompatible
-    LANGUAGE c STABLE PARALLEL RESTRICTED COST 100
+    LANGUAGE c STABLE PARALLEL RESTRICTED COST 100 SUPPORT @extschema@.ag_predict_support
     AS 'MODULE_PATHNAME', 'ag_sql_predict_typed_record';
 COMMENT ON FUNCTION @extschema@.ag_predict(text, record, anycompatible) IS
     'prediction as a value of the sample''s type, as in ag_predict(''m'', t, NULL::integer); the row is a table''s or sub-query''s alias; NULL when model or row is NULL';
 
 CREATE FUNCTION @extschema@.ag_predict(model text, features jsonb, sample anycompatible) RETURNS anycompatible
-    LANGUAGE c STABLE PARALLEL RESTRICTED COST 100
+    LANGUAGE c STABLE PARALLEL RESTRICTED COST 100 SUPPORT @extschema@.ag_predict_support
     AS 'MODULE_PATHNAME', 'ag_sql_predict_typed_jsonb';
 COMMENT ON FUNCTION @extschema@.ag_predict(text, jsonb, anycompatible) IS
     'prediction as a value of the sample''s type, as in ag_predict(''m'', t, NULL::integer); the row is a JSON object; NULL when model or row is NULL';
 
 CREATE FUNCTION @extschema@.ag_predict(model text, features text, sample anycompatible) RETURNS anycompatible
-    LANGUAGE c STABLE PARALLEL RESTRICTED COST 100
+    LANGUAGE c STABLE PARALLEL RESTRICTED COST 100 SUPPORT @extschema@.ag_predict_support
     AS 'MODULE_PATHNAME', 'ag_sql_predict_typed_text';
 COMMENT ON FUNCTION @extschema@.ag_predict(text, text, anycompatible) IS
     'prediction as a value of the sample''s type, as in ag_predict(''m'', t, NULL::integer); the row is a JSON object given as text; NULL when model or row is NULL';
@@ -349,13 +349,13 @@ COMMENT ON FUNCTION @extschema@.ag_predict_class(text, record) IS
     'predicted class of a classifier; the row is a table''s or sub-query''s alias; NULL when model or row is NULL';
 
 CREATE FUNCTION @extschema@.ag_predict_class(model text, features jsonb) RETURNS text
-    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100 SUPPORT @extschema@.ag_predict_support
     AS 'MODULE_PATHNAME', 'ag_sql_predict_class_jsonb';
 COMMENT ON FUNCTION @extschema@.ag_predict_class(text, jsonb) IS
     'predicted class of a classifier; the row is a JSON object; NULL when model or row is NULL';
 
 CREATE FUNCTION @extschema@.ag_predict_class(model text, features text) RETURNS text
-    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100 SUPPORT @extschema@.ag_predict_support
     AS 'MODULE_PATHNAME', 'ag_sql_predict_class_text';
 COMMENT ON FUNCTION @extschema@.ag_predict_class(text, text) IS
     'predicted class of a classifier; the row is a JSON object given as text; NULL when model or row is NULL';
@@ -367,31 +367,31 @@ COMMENT ON FUNCTION @extschema@.ag_predict_proba(text, record) IS
     'probability of each class, {"class": p, ...}; the row is a table''s or sub-query''s alias; NULL when model or row is NULL';
 
 CREATE FUNCTION @extschema@.ag_predict_proba(model text, features jsonb) RETURNS jsonb
-    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100 SUPPORT @extschema@.ag_predict_support
     AS 'MODULE_PATHNAME', 'ag_sql_predict_proba_jsonb';
 COMMENT ON FUNCTION @extschema@.ag_predict_proba(text, jsonb) IS
     'probability of each class, {"class": p, ...}; the row is a JSON object; NULL when model or row is NULL';
 
 CREATE FUNCTION @extschema@.ag_predict_proba(model text, features text) RETURNS jsonb
-    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100 SUPPORT @extschema@.ag_predict_support
     AS 'MODULE_PATHNAME', 'ag_sql_predict_proba_text';
 COMMENT ON FUNCTION @extschema@.ag_predict_proba(text, text) IS
     'probability of each class, {"class": p, ...}; the row is a JSON object given as text; NULL when model or row is NULL';
 
 CREATE FUNCTION @extschema@.ag_predict_proba(model text, features record, class anycompatible) RETURNS double precision
-    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100 SUPPORT @extschema@.ag_predict_support
     AS 'MODULE_PATHNAME', 'ag_sql_predict_proba_of_record';
 COMMENT ON FUNCTION @extschema@.ag_predict_proba(text, record, anycompatible) IS
     'probability of one class, 0 to 1; the row is a table''s or sub-query''s alias; NULL when an argument is NULL';
 
 CREATE FUNCTION @extschema@.ag_predict_proba(model text, features jsonb, class anycompatible) RETURNS double precision
-    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100 SUPPORT @extschema@.ag_predict_support
     AS 'MODULE_PATHNAME', 'ag_sql_predict_proba_of_jsonb';
 COMMENT ON FUNCTION @extschema@.ag_predict_proba(text, jsonb, anycompatible) IS
     'probability of one class, 0 to 1; the row is a JSON object; NULL when an argument is NULL';
 
 CREATE FUNCTION @extschema@.ag_predict_proba(model text, features text, class anycompatible) RETURNS double precision
-    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100 SUPPORT @extschema@.ag_predict_support
     AS 'MODULE_PATHNAME', 'ag_sql_predict_proba_of_text';
 COMMENT ON FUNCTION @extschema@.ag_predict_proba(text, text, anycompatible) IS
     'probability of one class, 0 to 1; the row is a JSON object given as text; NULL when an argument is NULL';
@@ -403,38 +403,38 @@ COMMENT ON FUNCTION @extschema@.ag_predict_quantiles(text, record) IS
     'predicted quantiles of a model of problem type quantile, in the order of its quantile_levels; they never cross; the row is a table''s or sub-query''s alias; NULL when model or row is NULL';
 
 CREATE FUNCTION @extschema@.ag_predict_quantiles(model text, features jsonb) RETURNS double precision[]
-    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100 SUPPORT @extschema@.ag_predict_support
     AS 'MODULE_PATHNAME', 'ag_sql_predict_quantiles_jsonb';
 COMMENT ON FUNCTION @extschema@.ag_predict_quantiles(text, jsonb) IS
     'predicted quantiles of a model of problem type quantile, in the order of its quantile_levels; they never cross; the row is a JSON object; NULL when model or row is NULL';
 
 CREATE FUNCTION @extschema@.ag_predict_quantiles(model text, features text) RETURNS double precision[]
-    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100 SUPPORT @extschema@.ag_predict_support
     AS 'MODULE_PATHNAME', 'ag_sql_predict_quantiles_text';
 COMMENT ON FUNCTION @extschema@.ag_predict_quantiles(text, text) IS
     'predicted quantiles of a model of problem type quantile, in the order of its quantile_levels; they never cross; the row is a JSON object given as text; NULL when model or row is NULL';
 
 CREATE FUNCTION @extschema@.ag_predict_interval(model text, features record, coverage double precision DEFAULT 0.9) RETURNS double precision[]
-    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100 SUPPORT @extschema@.ag_predict_support
     AS 'MODULE_PATHNAME', 'ag_sql_predict_interval_record';
 COMMENT ON FUNCTION @extschema@.ag_predict_interval(text, record, double precision) IS
     'lower and upper bound of the true number: about the share coverage of rows like those of the fit lies between them (conformal, by the errors on rows that the models had not seen; equally wide everywhere, infinite where those are too few); the row is a table''s or sub-query''s alias; NULL when an argument is NULL';
 
 CREATE FUNCTION @extschema@.ag_predict_interval(model text, features jsonb, coverage double precision DEFAULT 0.9) RETURNS double precision[]
-    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100 SUPPORT @extschema@.ag_predict_support
     AS 'MODULE_PATHNAME', 'ag_sql_predict_interval_jsonb';
 COMMENT ON FUNCTION @extschema@.ag_predict_interval(text, jsonb, double precision) IS
     'lower and upper bound of the true number: about the share coverage of rows like those of the fit lies between them (conformal, by the errors on rows that the models had not seen; equally wide everywhere, infinite where those are too few); the row is a JSON object; NULL when an argument is NULL';
 
 CREATE FUNCTION @extschema@.ag_predict_interval(model text, features text, coverage double precision DEFAULT 0.9) RETURNS double precision[]
-    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100
+    LANGUAGE c STABLE STRICT PARALLEL SAFE COST 100 SUPPORT @extschema@.ag_predict_support
     AS 'MODULE_PATHNAME', 'ag_sql_predict_interval_text';
 COMMENT ON FUNCTION @extschema@.ag_predict_interval(text, text, double precision) IS
     'lower and upper bound of the true number: about the share coverage of rows like those of the fit lies between them (conformal, by the errors on rows that the models had not seen; equally wide everywhere, infinite where those are too few); the row is a JSON object given as text; NULL when an argument is NULL';
 
 CREATE FUNCTION @extschema@.ag_predict_table(model text, data text, key_column text DEFAULT NULL)
     RETURNS TABLE (key text, prediction text, value double precision, proba jsonb, quantiles double precision[])
-    LANGUAGE c VOLATILE PARALLEL UNSAFE COST 100000 AS 'MODULE_PATHNAME', 'ag_sql_predict_table';
+    LANGUAGE c VOLATILE PARALLEL UNSAFE COST 100000 SUPPORT @extschema@.ag_predict_support AS 'MODULE_PATHNAME', 'ag_sql_predict_table';
 COMMENT ON FUNCTION @extschema@.ag_predict_table(text, text, text) IS
     'predicts every row of a table or query, in the order in which it gives them: prediction as text, its number (NULL for a class that is a text), the classes'' probabilities (NULL for numbers), quantiles (NULL but for quantile regression); key: the value of key_column; work_mem holds the result, what is more goes into a temporary file';
 

@@ -73,6 +73,12 @@ int ag_predictor_outputs(const AgPredictor *predictor);
 void ag_predictor_run(AgPredictor *predictor, const AgValue *values, double *out);
 
 /*
+ * Nanoseconds that a row takes, about, with the making of features: by the sizes of the models and not by a clock, so that the
+ * same predictor has the same figure everywhere, and always.
+ */
+double ag_predictor_row_ns(const AgPredictor *predictor);
+
+/*
  * Many rows. Length of a row's feature vector, and one row encoded: members of one predictor share the vectors.
  */
 int ag_predictor_features(const AgPredictor *predictor);

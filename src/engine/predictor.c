@@ -103,6 +103,20 @@ ag_predictor_outputs(const AgPredictor *predictor)
 	return predictor->n_outputs;
 }
 
+double
+ag_predictor_row_ns(const AgPredictor *predictor)
+{
+	double ns = 5.0 * predictor->pipeline->n_features;
+
+	for (int i = 0; i < predictor->pipeline->n_inputs; i++)
+		if (predictor->inputs[i].is_used)
+			ns += predictor->inputs[i].type == AG_TYPE_TEXT ? 60.0 : 10.0;
+	for (int i = 0; i < predictor->n_leaves; i++)
+		ns += ag_model_row_ns(&predictor->leaves[i].model) +
+			  (double) predictor->leaves[i].n_uses * predictor->n_outputs;
+	return ns;
+}
+
 /* Sums of finite leaves can still overflow. */
 static double
 make_finite(double value)

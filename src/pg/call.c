@@ -64,6 +64,7 @@ ag_call_resume(AgCall *call, MemoryContext user)
 {
 	call->user = user;
 	call->pin = NULL;
+	call->n_rows = 0;
 	if (call->model == NULL)
 		return;
 	make_pin(call);
@@ -121,6 +122,7 @@ rename_call(AgCall *call, const char *name, int n_bytes)
 	copy[n_bytes] = '\0';
 	forget_model(call);
 	call->seen.valid = false;
+	call->n_rows = 0;
 	if (call->name != NULL)
 		pfree(call->name);
 	call->name = copy;
@@ -178,6 +180,7 @@ ag_call_get(AgCall **first, MemoryContext home, const char *name, int n_bytes, O
 		now.threshold = call->model->threshold;
 		call->seen = now;
 	}
+	call->n_rows++;
 	return call;
 }
 

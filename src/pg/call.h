@@ -22,6 +22,8 @@ typedef struct AgCall
 	uint64 opening; /* the model's */
 	AgRowMap *map;
 	double *out; /* [n_outputs] of the row just predicted */
+	uint64
+		n_rows; /* that this statement's execution has asked for; 0 again when the name is another */
 	void *extra; /* the caller's, in context; NULL when the model is new */
 	/* what name meant when it was looked up last */
 	struct AgCallSeen

@@ -197,6 +197,14 @@ take_state(FunctionCallInfo fcinfo)
 	return state;
 }
 
+const AgCall *
+ag_columns_calls(const FmgrInfo *place)
+{
+	const State *state = place->fn_extra;
+
+	return state != NULL ? state->call : NULL;
+}
+
 /* The arguments as a row of that many columns, each with its name and type. */
 static TupleDesc
 describe(FunctionCallInfo fcinfo)

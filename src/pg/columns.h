@@ -19,4 +19,7 @@
  */
 extern AgCall *ag_columns_predict(FunctionCallInfo fcinfo);
 
+/* The calls of a place where that is done; NULL: none yet. */
+extern const AgCall *ag_columns_calls(const FmgrInfo *place);
+
 #endif

@@ -27,6 +27,8 @@
 #include "pg/catalog.h"
 #include "pg/compat.h"
 #include "pg/convert.h"
+#include "pg/cost.h"
+#include "pg/language.h"
 #include "pg/result.h"
 
 /* What of pg_proc a call goes by, kept in fn_extra while the row there stays the same. */
@@ -107,6 +109,27 @@ function_of(FmgrInfo *flinfo)
 		read_function(function, tuple, flinfo->fn_mcxt);
 	ReleaseSysCache(tuple);
 	return function;
+}
+
+const AgCall *
+ag_language_calls(const FmgrInfo *place)
+{
+	const Function *function = place->fn_extra;
+
+	return function != NULL ? function->call : NULL;
+}
+
+char *
+ag_language_model(Oid function)
+{
+	HeapTuple tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	char *model;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u", function);
+	model = source_of(tuple);
+	ReleaseSysCache(tuple);
+	return model;
 }
 
 PG_FUNCTION_INFO_V1(ag_sql_language_handler);
@@ -237,16 +260,17 @@ in_its_schema(List *name)
  * a parallel worker.
  */
 static void
-create(const char *signature, Oid result, const char *model_name)
+create(const char *signature, Oid result, const char *model_name, double cost)
 {
 	const char *parallel = get_typtype(result) == TYPTYPE_DOMAIN ? "RESTRICTED" : "SAFE";
-	const char *statements[2];
+	const char *statements[3];
 
 	statements[0] = psprintf("CREATE FUNCTION %s RETURNS %s LANGUAGE ag_model STABLE STRICT "
-							 "PARALLEL %s COST 100 AS %s",
+							 "PARALLEL %s AS %s",
 							 signature, format_type_be_qualified(result), parallel,
 							 quote_literal_cstr(model_name));
-	statements[1] = psprintf("REVOKE ALL ON FUNCTION %s FROM PUBLIC", signature);
+	statements[1] = psprintf("ALTER FUNCTION %s COST %.0f", signature, cost);
+	statements[2] = psprintf("REVOKE ALL ON FUNCTION %s FROM PUBLIC", signature);
 	SPI_connect();
 	for (size_t i = 0; i < lengthof(statements); i++)
 		if (SPI_execute(statements[i], false, 0) != SPI_OK_UTILITY)
@@ -301,6 +325,6 @@ ag_sql_create_function(PG_FUNCTION_ARGS)
 	notice_rounding(model_name, model, result);
 	name = in_its_schema(name);
 	create(psprintf("%s(%s)", NameListToQuotedString(name), format_type_be_qualified(row_type)),
-		   result, model_name);
+		   result, model_name, ag_cost_of_row(model, AG_ROW_RECORD));
 	PG_RETURN_OID(LookupFuncName(name, 1, &row_type, false));
 }

@@ -7,6 +7,7 @@
 #include "miscadmin.h"
 
 #include "pg/job.h"
+#include "pg/plan_note.h"
 #include "pg/settings.h"
 #include "pg/stats.h"
 
@@ -19,6 +20,7 @@ _PG_init(void)
 {
 	ag_settings_define();
 	ag_stats_init();
+	ag_plan_note_init();
 	if (process_shared_preload_libraries_in_progress)
 		ag_job_launcher_register();
 }

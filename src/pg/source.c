@@ -6,6 +6,7 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/table.h"
 #include "access/xact.h"
@@ -23,6 +24,7 @@
 #include "utils/lsyscache.h"
 #include "utils/plancache.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 #include "utils/varlena.h"
 
 #include "pg/compat.h"
@@ -79,6 +81,29 @@ is_query(const char *text)
 		return *rest != '\0' && *rest != '.';
 	}
 	return false;
+}
+
+double
+ag_source_guess_rows(const char *data)
+{
+	List *names;
+	HeapTuple tuple;
+	double rows;
+	Oid relid;
+
+	if (is_query(data) || !SplitIdentifierString(pstrdup(data), '.', &names) ||
+		list_length(names) < 1 || list_length(names) > 2)
+		return -1.0;
+	relid = RangeVarGetRelid(list_length(names) == 1
+								 ? makeRangeVar(NULL, linitial(names), -1)
+								 : makeRangeVar(linitial(names), lsecond(names), -1),
+							 NoLock, true);
+	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	if (!HeapTupleIsValid(tuple))
+		return -1.0;
+	rows = ((Form_pg_class) GETSTRUCT(tuple))->reltuples;
+	ReleaseSysCache(tuple);
+	return rows > 0.0 ? rows : -1.0;
 }
 
 /* ---- columns ---- */

@@ -39,6 +39,12 @@ typedef struct AgSource
 extern AgSource *ag_source_open(const char *data);
 
 /*
+ * Rows of the table that data names, by its statistics; -1 where there are none, or data is a query or no name. Needs no SPI, and
+ * isn't the place where a wrong name is told.
+ */
+extern double ag_source_guess_rows(const char *data);
+
+/*
  * The index of the column that a user's name means: the exact match, else the only one that matches without
  * regard to case. 42703 (42702 for several) that lists the candidates. role: what the name stands for ("label").
  */

@@ -1,6 +1,6 @@
 /*
- * support.c - what the planner may know of the prediction functions: a call with a whole row becomes one with the columns that
- * the model needs.
+ * support.c - what the planner may know of the prediction functions: what they cost (cost.c), and that a call with a whole row is
+ * one with the columns that the model needs.
  *
  * Only where it means the same: the row is of a table, view or sub-query of this query and no outer join can make it NULL as a
  * whole; every column is there, once; and they fit into a call. Everything else stays as written, errors included, for
@@ -30,6 +30,7 @@
 
 #include "pg/cache.h"
 #include "pg/catalog.h"
+#include "pg/cost.h"
 
 #define LEADING_ARGUMENTS 3 /* of the function with columns */
 
@@ -285,5 +286,10 @@ ag_sql_predict_support(PG_FUNCTION_ARGS)
 
 		result = simplify(simplifying->root, simplifying->fcall);
 	}
+	else if (IsA(request, SupportRequestCost) && ag_cost_answer((SupportRequestCost *) request))
+		result = request;
+	else if (IsA(request, SupportRequestRows) &&
+			 ag_cost_answer_rows((SupportRequestRows *) request))
+		result = request;
 	PG_RETURN_POINTER(result);
 }

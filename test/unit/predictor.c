@@ -226,6 +226,8 @@ test_answers(AgType label_type, AgProblem problem, int n_outputs)
 	AG_REQUIRE(open_member(&s, 5, &nested) == AG_OK);
 	AG_CHECK_EQ(ag_predictor_problem(one), problem);
 	AG_CHECK_EQ(ag_predictor_outputs(one), n_outputs);
+	AG_CHECK(ag_predictor_row_ns(one) > 0.0 &&
+			 ag_predictor_row_ns(ensemble) > ag_predictor_row_ns(one));
 	for (int64_t r = 0; r < 120; r++)
 	{
 		const AgValue *values = rows_at(&s.rows, r, 1);

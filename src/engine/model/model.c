@@ -3,6 +3,8 @@
  */
 #include "engine/model/model.h"
 
+#include <math.h>
+
 #include "engine/model/knn.h"
 #include "engine/model/linear.h"
 #include "engine/model/net.h"
@@ -19,6 +21,7 @@ typedef struct ModelKind
 	bool (*is_classifier)(const void *fitted);
 	size_t (*scratch_bytes)(const void *fitted);
 	void (*run)(const void *fitted, const double *features, void *scratch, double *out);
+	double (*row_ns)(const void *fitted);
 	/* many rows at once; NULL: one by one */
 	AgStatus (*prepare_rows)(const AgContext *ctx, void *fitted);
 	void (*run_rows)(const void *fitted, int64_t n_rows, const double *features, void *scratch,
@@ -81,6 +84,16 @@ trees_run(const void *fitted, const double *features, void *scratch, double *out
 {
 	ag_trees_score(fitted, features, scratch);
 	ag_trees_link(fitted, scratch, out);
+}
+
+/* Every level of a tree is a comparison and a load that waits for it. */
+static double
+trees_row_ns(const void *fitted)
+{
+	const AgTrees *trees = fitted;
+	double n = trees->n_trees, leaves = n > 0.0 ? (double) trees->n_leaves / n : 1.0;
+
+	return n * (1.0 + 2.0 * log2(leaves < 1.0 ? 1.0 : leaves)) + 2.0 * (double) trees->n_combos;
 }
 
 static AgStatus
@@ -158,6 +171,15 @@ linear_run(const void *fitted, const double *features, void *scratch, double *ou
 	ag_linear_run(fitted, features, out);
 }
 
+/* Features, and not the terms that they become: of a category one term is looked at. */
+static double
+linear_row_ns(const void *fitted)
+{
+	const AgLinear *linear = fitted;
+
+	return linear->dense->n_features * (4.0 + linear->n_outputs);
+}
+
 /* --- nearest neighbours */
 
 static AgStatus
@@ -212,6 +234,15 @@ knn_run(const void *fitted, const double *features, void *scratch, double *out)
 	ag_knn_run(fitted, features, scratch, out);
 }
 
+/* The distances to all stored rows. */
+static double
+knn_row_ns(const void *fitted)
+{
+	const AgKnn *knn = fitted;
+
+	return (double) knn->n_rows * (1.0 + 0.15 * (knn->n_numbers + knn->n_slots));
+}
+
 /* --- neural nets */
 
 static AgStatus
@@ -264,6 +295,18 @@ static void
 net_run(const void *fitted, const double *features, void *scratch, double *out)
 {
 	ag_net_run(fitted, features, out);
+}
+
+/* Products, several at a time. */
+static double
+net_row_ns(const void *fitted)
+{
+	const AgNet *net = fitted;
+	double products = (double) net->dense->n_numbers * net->n_waves * (net->n_wave_inputs + 10.0);
+
+	for (uint32_t i = 0; i < net->n_layers; i++)
+		products += (double) net->layers[i].n_in * net->layers[i].n_out;
+	return products * 0.2;
 }
 
 static void
@@ -349,6 +392,14 @@ prep_run(const void *fitted, const double *features, void *scratch, double *out)
 	ag_model_run(&prep->inner, scratch, (char *) scratch + n, out);
 }
 
+static double
+prep_row_ns(const void *fitted)
+{
+	const AgPrep *prep = fitted;
+
+	return 30.0 * prep->n_columns + ag_model_row_ns(&prep->inner);
+}
+
 static AgStatus
 prep_prepare_rows(const AgContext *ctx, void *fitted)
 {
@@ -372,17 +423,17 @@ prep_run_rows(const void *fitted, int64_t n_rows, const double *features, void *
 /* By kind of image. */
 static const ModelKind kinds[] = {
 	[AG_IMAGE_TREES] = {trees_read, trees_write, trees_free, trees_n_features, trees_n_out,
-						trees_is_classifier, trees_scratch_bytes, trees_run, trees_prepare_rows,
-						trees_run_rows},
+						trees_is_classifier, trees_scratch_bytes, trees_run, trees_row_ns,
+						trees_prepare_rows, trees_run_rows},
 	[AG_IMAGE_LINEAR] = {linear_read, linear_write, linear_free, linear_n_features, linear_n_out,
-						 linear_is_classifier, no_scratch, linear_run, NULL, NULL},
+						 linear_is_classifier, no_scratch, linear_run, linear_row_ns, NULL, NULL},
 	[AG_IMAGE_KNN] = {knn_read, knn_write, knn_free, knn_n_features, knn_n_out, knn_is_classifier,
-					  knn_scratch_bytes, knn_run, NULL, NULL},
+					  knn_scratch_bytes, knn_run, knn_row_ns, NULL, NULL},
 	[AG_IMAGE_NET] = {net_read, net_write, net_free, net_n_features, net_n_out, net_is_classifier,
-					  net_scratch_bytes, net_run, NULL, net_run_rows},
+					  net_scratch_bytes, net_run, net_row_ns, NULL, net_run_rows},
 	[AG_IMAGE_PREP] = {prep_read, prep_write, prep_free, prep_n_features, prep_n_out,
-					   prep_is_classifier, prep_scratch_bytes, prep_run, prep_prepare_rows,
-					   prep_run_rows},
+					   prep_is_classifier, prep_scratch_bytes, prep_run, prep_row_ns,
+					   prep_prepare_rows, prep_run_rows},
 };
 
 static const ModelKind *
@@ -464,6 +515,12 @@ void
 ag_model_run(const AgModel *model, const double *features, void *scratch, double *out)
 {
 	kinds[model->kind].run(model->fitted, features, scratch, out);
+}
+
+double
+ag_model_row_ns(const AgModel *model)
+{
+	return kinds[model->kind].row_ns(model->fitted);
 }
 
 AgStatus

@@ -40,6 +40,9 @@ size_t ag_model_scratch_bytes(const AgModel *model);
  */
 void ag_model_run(const AgModel *model, const double *features, void *scratch, double *out);
 
+/* Nanoseconds that a run takes, about: by the model's size alone, so that it is the same everywhere. */
+double ag_model_row_ns(const AgModel *model);
+
 /*
  * Many rows: features[n_rows][n_features] to out[n_rows][n_out], the same bytes as row by row, with a larger scratch space.
  * Preparing makes it faster where the family can (AG_ERR_MEMORY; then it works as before).
