@@ -119,5 +119,16 @@ $node->safe_psql(
 });
 is($node->safe_psql('from_p', 'SELECT name, version FROM ag_models'), 'rent|1', 'made anew in another schema');
 
+# Whose models they were has another name now, or isn't there: they are nobody's but a superuser's, until they are given to somebody.
+$node->safe_psql('postgres', q{CREATE DATABASE orphaned; ALTER ROLE keeper RENAME TO keeper2});
+$node->command_ok([ 'pg_restore', '-e', '--no-owner', '--no-privileges', '-d', 'orphaned', "$dir/one.c" ], 'a role is gone: restored');
+$node->safe_psql('orphaned', q{GRANT USAGE ON SCHEMA "Ag Pg" TO keeper2; GRANT SELECT ON ALL TABLES IN SCHEMA public TO keeper2});
+my $theirs = q{SET search_path = public, "Ag Pg"; SET ROLE keeper2; SELECT string_agg(name || ' ' || my_right, ', ' ORDER BY name COLLATE "C") FROM ag_models; };
+is($node->safe_psql('orphaned', $theirs), '', 'a role is gone: who has come instead has no right');
+is($node->safe_psql('orphaned', q{SET search_path = public, "Ag Pg"; SELECT count(ag_predict('kept_y', k)), max(owner) FROM kept k, ag_models WHERE name = 'kept_y'}),
+	'200|keeper', 'a role is gone: a superuser predicts, and sees whose it was');
+is($node->safe_psql('orphaned', q{SELECT "Ag Pg".ag_reassign('keeper', 'keeper2')}), '1', 'a role is gone: reassigned');
+is($node->safe_psql('orphaned', $theirs . q{SELECT count(ag_predict('kept_y', k)) FROM kept k; SELECT ag_drop('kept_y')}), "kept_y owner, rent predict\n200\n1", 'a role is gone: then models and grants are those of the other one');
+
 $node->stop;
 done_testing();

@@ -83,6 +83,22 @@ $node->safe_psql('bytes', q{
 	SELECT ag_fit('b', 'y', '{"name": "b", "verbosity": 0, "hyperparameters": {"GBM": {"num_boost_round": 60}}}');
 	SELECT ag_fit('SELECT x, y, k FROM b', 'k', '{"name": "k", "verbosity": 0, "hyperparameters": {"GBM": {"num_boost_round": 60}}}')});
 is($node->safe_psql('bytes', q{SELECT corr(ag_predict('b', b), y) > 0.95, avg((ag_predict_class('k', b) = k)::int) > 0.9 FROM b}), 't|t', 'SQL_ASCII: bytes are told apart and given back');
+my $bytes = q{SELECT md5(string_agg(concat_ws('|', ag_predict('b', b), ag_predict_class('k', b)), ',' ORDER BY b)) FROM b};
+database('bytes_again', 'SQL_ASCII');
+$node->command_ok([ 'pg_dump', '-Fc', '-f', "$dir/bytes", 'bytes' ], 'SQL_ASCII: dumped');
+$node->command_ok([ 'pg_restore', '-e', '-d', 'bytes_again', "$dir/bytes" ], 'SQL_ASCII: restored');
+is($node->safe_psql('bytes_again', $bytes), $node->safe_psql('bytes', $bytes), 'SQL_ASCII: the same, bit for bit');
+# What is plain goes into a database whose bytes have a meaning.
+database('plain', 'SQL_ASCII');
+$node->safe_psql('plain', q{
+	CREATE EXTENSION ag_pg;
+	CREATE TABLE b AS SELECT i % 40 AS x, (ARRAY['green', 'white', 'blue'])[1 + i % 3] AS k, (i % 3) * 10.0 + (i % 40) AS y FROM generate_series(1, 300) i;
+	SELECT ag_fit('b', 'y', '{"name": "b", "verbosity": 0, "hyperparameters": {"GBM": {"num_boost_round": 60}}}');
+	SELECT ag_fit('SELECT x, y, k FROM b', 'k', '{"name": "k", "verbosity": 0, "hyperparameters": {"GBM": {"num_boost_round": 60}}}')});
+database('plain_to_utf8', 'UTF8');
+$node->command_ok([ 'pg_dump', '-Fc', '-f', "$dir/plain", 'plain' ], 'SQL_ASCII, plain: dumped');
+$node->command_ok([ 'pg_restore', '-e', '-d', 'plain_to_utf8', "$dir/plain" ], 'SQL_ASCII to UTF8, plain: restored');
+is($node->safe_psql('plain_to_utf8', $bytes), $node->safe_psql('plain', $bytes), 'SQL_ASCII to UTF8, plain: the same, bit for bit');
 
 $node->stop;
 done_testing();
