@@ -123,7 +123,15 @@ ag_client_connected(void)
 	return true;
 }
 
-/* 14 can send a prepared plan's rows to a receiver directly; before, a cursor's portal does. */
+#if PG_VERSION_NUM < 140000
+static inline void
+ag_spi_context(void *query)
+{
+	errcontext("SQL statement \"%s\"", (const char *) query);
+}
+#endif
+
+/* 14 can send a prepared plan's rows to a receiver directly; before, a cursor's portal does, which says no query in its errors. */
 static inline int
 ag_spi_execute_to(SPIPlanPtr plan, DestReceiver *receiver)
 {
@@ -135,10 +143,15 @@ ag_spi_execute_to(SPIPlanPtr plan, DestReceiver *receiver)
 	options.dest = receiver;
 	return SPI_execute_plan_extended(plan, &options);
 #else
+	CachedPlanSource *source = linitial(SPI_plan_get_plan_sources(plan));
+	ErrorContextCallback context = {error_context_stack, ag_spi_context,
+									unconstify(char *, source->query_string)};
 	Portal portal = SPI_cursor_open(NULL, plan, NULL, NULL, true);
 
+	error_context_stack = &context;
 	receiver->rStartup(receiver, CMD_SELECT, portal->tupDesc);
 	PortalRunFetch(portal, FETCH_FORWARD, FETCH_ALL, receiver);
+	error_context_stack = context.previous;
 	SPI_cursor_close(portal);
 	return SPI_OK_SELECT;
 #endif
