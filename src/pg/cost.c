@@ -6,9 +6,11 @@
 #include <math.h>
 
 #include "catalog/pg_type.h"
+#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "utils/builtins.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -57,17 +59,62 @@ text_argument(const FuncExpr *call, int i)
 	return TextDatumGetCString(argument->constvalue);
 }
 
-/* The model that a call names, as long as keeper lives; NULL where it isn't known, or isn't the user's to predict with. */
-static const AgOpenModel *
-model_of(const FuncExpr *call, MemoryContext keeper)
+/*
+ * The planner asks for every path that it tries. What was answered last is kept until some name means something else, which
+ * makes plans anew; that another snapshot may see it otherwise is no matter for an estimate.
+ */
+static struct
 {
-	char *name = text_argument(call, 0), *member;
+	bool valid;
+	Oid role;
+	char name[2 * NAMEDATALEN];
+	AgRowForm form;
+	double cost;
+} last;
+static Oid predictors; /* InvalidOid: no invalidation of it is listened to yet */
+
+static void
+forget_last(Datum arg, Oid relid)
+{
+	if (relid == predictors || !OidIsValid(relid))
+		last.valid = false;
+}
+
+static void
+remember(const char *name, AgRowForm form, double cost)
+{
+	if (strlen(name) >= sizeof last.name)
+		return;
+	if (!OidIsValid(predictors))
+		CacheRegisterRelcacheCallback(forget_last, (Datum) 0);
+	predictors = ag_catalog_relation("ag_predictor");
+	last.role = GetUserId();
+	strlcpy(last.name, name, sizeof last.name);
+	last.form = form;
+	last.cost = cost;
+	last.valid = true;
+}
+
+/* Of one row of the model of that name; 0 where it isn't known, or isn't the user's to predict with. */
+static double
+cost_by_name(const char *name, AgRowForm form)
+{
+	MemoryContext keeper;
 	AgPredictorRow *row;
 	pg_uuid_t id;
+	char *member;
+	double cost;
 
-	if (name == NULL || !ActiveSnapshotSet() || !ag_catalog_find_quietly(name, &id, &member, &row))
-		return NULL;
-	return ag_cache_get(&id, member != NULL ? member : row->best_model, keeper);
+	if (last.valid && last.role == GetUserId() && last.form == form && strcmp(last.name, name) == 0)
+		return last.cost;
+	if (!ActiveSnapshotSet() || !ag_catalog_find_quietly(name, &id, &member, &row))
+		return 0.0;
+	keeper = AllocSetContextCreate(CurrentMemoryContext, "ag_pg cost", ALLOCSET_SMALL_SIZES);
+	cost =
+		ag_cost_of_row(ag_cache_get(&id, member != NULL ? member : row->best_model, keeper), form);
+	MemoryContextDelete(keeper);
+	remember(name, form, cost);
+	return cost;
 }
 
 static AgRowForm
@@ -92,21 +139,16 @@ bool
 ag_cost_answer(SupportRequestCost *request)
 {
 	const FuncExpr *call = (const FuncExpr *) request->node;
-	const AgOpenModel *model;
-	MemoryContext keeper;
-	double rows = 1.0, cost = 0.0;
+	double rows = 1.0, cost;
+	char *name;
 
-	if (call == NULL || !IsA(call, FuncExpr))
+	if (call == NULL || !IsA(call, FuncExpr) || (name = text_argument(call, 0)) == NULL)
 		return false;
 	if (call->funcretset)
 		rows = rows_of_table(call);
 	if (rows < 0.0)
 		return false;
-	keeper = AllocSetContextCreate(CurrentMemoryContext, "ag_pg cost", ALLOCSET_SMALL_SIZES);
-	model = model_of(call, keeper);
-	if (model != NULL)
-		cost = ag_cost_of_row(model, call->funcretset ? AG_ROW_COLUMNS : form_of(call));
-	MemoryContextDelete(keeper);
+	cost = cost_by_name(name, call->funcretset ? AG_ROW_COLUMNS : form_of(call));
 	request->startup = 0.0;
 	request->per_tuple = cost * cpu_operator_cost * rows;
 	return cost > 0.0;

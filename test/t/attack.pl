@@ -276,7 +276,7 @@ try('mallory', q{CREATE FUNCTION lair.become() RETURNS int LANGUAGE plpgsql AS $
 		IF current_user <> 'mallory' THEN RAISE EXCEPTION 'is %', current_user; END IF;
 		RETURN 1; END $$;
 	CREATE FUNCTION lair.submit(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
-		PERFORM ag_fit_async('SELECT i + lair.become() AS x, i * 2.0 AS y FROM generate_series(1, 60) i', 'y', '{"name": "climb", "verbosity": 0, "hyperparameters": {"LR": {}}}'); RETURN $1; END $$;
+		PERFORM public.ag_fit_async('SELECT i + lair.become() AS x, i * 2.0 AS y FROM generate_series(1, 60) i', 'y', '{"name": "climb", "verbosity": 0, "hyperparameters": {"LR": {}}}'); RETURN $1; END $$;
 	CREATE TABLE lair.trap AS SELECT 1 AS x; CREATE INDEX ON lair.trap (lair.submit(x))});
 $out = try($superuser, q{SET ROLE mallory; SELECT ag_fit_async('SELECT i + lair.become() AS x, i * 2.0 AS y FROM generate_series(1, 60) i', 'y', '{"name": "climb", "verbosity": 0, "hyperparameters": {"LR": {}}}');
 	RESET ROLE; REINDEX TABLE lair.trap; ANALYZE lair.trap});

@@ -40,6 +40,8 @@ my @deaths = (
 	[ 'session', 'TERM' ], [ 'session', 'INT' ], [ 'session', 'KILL' ], [ 'client', 'KILL' ],
 	[ 'job', 'TERM' ], [ 'job', 'INT' ], [ 'job', 'KILL' ], [ 'job trainer', 'KILL' ], [ 'postmaster', 'fast' ], [ 'postmaster', 'immediate' ]);
 
+# From 17 on the statistics' segment is made when the library is first used.
+$node->safe_psql('postgres', "SELECT ag_fit('small', 'y', '" . quick_options('"name": "first"') . "')");
 my $segments_before = segments();
 my $is_as_before = sub {
 	return !trainers_of_all() && defined(quiet_psql('SELECT 1')) && quiet_psql(q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'}) eq '0'
