@@ -217,7 +217,7 @@ CREATE VIEW @extschema@.ag_jobs WITH (security_barrier) AS
             greatest(0, EXTRACT(epoch FROM j.expected_end - pg_catalog.clock_timestamp()))::double precision END AS remaining,
         j.score,
         CASE WHEN j.now = j.state THEN j.message WHEN j.state = 'queued' THEN
-            'the job was copied with its database, and runs where it was submitted'
+            'the job came with a copy of its database, and is left to where it was submitted; submit it again to have it run here'
             ELSE 'the job ended with its worker: that was terminated, or the server stopped' END AS message,
         j.data, j.label, j.options, j.owner, j.submitted_at, j.started_at, j.ended_at, NULL::integer AS pid
     FROM (SELECT *, @extschema@.ag_job_state(id, owner, state, home) AS now FROM @extschema@.ag_job OFFSET 0) j

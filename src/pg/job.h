@@ -21,7 +21,9 @@
 #define AG_JOB_LAUNCHER_FUNCTION "ag_job_launcher_main"
 #define AG_JOB_CHANNEL "ag_job"
 #define AG_JOB_LOST "the job ended with its worker: that was terminated, or the server stopped"
-#define AG_JOB_COPIED "the job was copied with its database, and runs where it was submitted"
+#define AG_JOB_COPIED                                                                              \
+	"the job came with a copy of its database, and is left to where it was submitted; submit it "  \
+	"again to have it run here"
 
 /* A row of ag_job_order. Texts in the server's encoding. */
 typedef struct AgJobOrder

@@ -227,7 +227,7 @@ my $waiting = do {
 	$second;
 };
 $node->safe_psql('template1', 'CREATE DATABASE copy TEMPLATE postgres');
-is(look($waiting, q{state || ': ' || message}, 'copy'), 'failed: the job was copied with its database, and runs where it was submitted', 'a copied job is none');
+is(look($waiting, q{state || ': ' || message}, 'copy'), 'failed: the job came with a copy of its database, and is left to where it was submitted; submit it again to have it run here', 'a copied job is none');
 ok(wait_until(10, sub { look($waiting, 'state', 'copy') eq 'failed' && $node->safe_psql('copy', "SELECT state FROM ag_job WHERE id = $waiting") eq 'failed' }),
 	'a copied job: written down');
 is($node->safe_psql('copy', q{SELECT count(*) FROM ag_predictor WHERE name = 'copied'}), '0', 'a copied job does not run');

@@ -94,7 +94,7 @@ $new->start;
 
 is($new->safe_psql('one', $answers), $before, 'the same in the new cluster, bit for bit');
 is($new->safe_psql('one', $path . "SELECT state, message FROM ag_jobs WHERE id = $waits"),
-	'failed|the job was copied with its database, and runs where it was submitted', 'a job that waited says that it is to be submitted again');
+	'failed|the job came with a copy of its database, and is left to where it was submitted; submit it again to have it run here', 'a job that waited says that it is to be submitted again');
 $new->safe_psql('one', $path . qq{
 	SELECT ag_fit('SELECT size, kind, rent FROM flat', 'rent', '$quick'::jsonb || '{"name": "rent"}');
 	SELECT ag_activate('rent', NULL);
