@@ -14,6 +14,7 @@
 #include "nodes/plannodes.h"
 #include "nodes/primnodes.h"
 #include "utils/builtins.h"
+#include "utils/snapmgr.h"
 
 #include "pg/call.h"
 #include "pg/catalog.h"
@@ -274,7 +275,9 @@ with_version(const char *model, int *version)
 	char *member;
 
 	*version = 0;
-	if (!ag_model_name_try(model, &name) || !ag_catalog_find_quietly(model, &id, &member, &row))
+	/* auto_explain writes plans when their snapshot is gone */
+	if (!ActiveSnapshotSet() || !ag_model_name_try(model, &name) ||
+		!ag_catalog_find_quietly(model, &id, &member, &row))
 		return pstrdup(model);
 	*version = row->version;
 	return psprintf("%s@%d%s%s", name.name, row->version, name.member != NULL ? "/" : "",

@@ -94,6 +94,12 @@ SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SET min_parallel_table_scan_size = 0;
 SELECT lines($$SELECT ag_predict('cheap/GBM', r) FROM item r$$) ~ '^Model: cheap@2/GBM \(rows scored( by leader)?: \d+\)' AS parallel;
+-- a plan that is written when its statement is over
+DO $$ BEGIN LOAD 'auto_explain'; EXCEPTION WHEN undefined_file THEN NULL; END $$;
+SET auto_explain.log_min_duration = 0;
+SET auto_explain.log_analyze = on;
+SELECT count(ag_predict('cheap', r)) FROM item r;
+RESET auto_explain.log_min_duration;
 DROP TABLE item, many CASCADE;
 DROP ROLE regress_cost_reader;
 DROP FUNCTION middling(int), filters(text), planned(text, text), told(text, text, text), lines(text);
