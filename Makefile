@@ -15,6 +15,8 @@
 #                         BENCH_CASES=names, BENCH_REPEATS=N)
 #   make bench-predict    what predictions in SQL cost, on a throw-away server (BENCH_PYTHON as above, BENCH_PART=one of
 #                         rows, connect, lookup, memory)
+#   make bench-stream     how fast ag_fit reads rows, beside SELECT sum of the same columns (BENCH_ROWS=N BENCH_COLUMNS=N)
+#   make bench-gpu        tests and benches of the CUDA kernels on this machine's GPU (test/gpu/run)
 #   make format           clang-format on every source file
 #   make dist             build/ag_pg-VERSION.tar.gz
 
@@ -147,6 +149,14 @@ bench-train: build/bench/train_table build/bench/build_histogram
 bench-predict:
 	test/with_cluster -d bench -c 'shared_buffers = 512MB' test/bench/predict.sh
 .PHONY: bench-predict
+
+bench-stream:
+	test/with_cluster -d bench -c 'shared_buffers = 2GB' test/bench/stream $(BENCH_ROWS) $(BENCH_COLUMNS)
+.PHONY: bench-stream
+
+bench-gpu:
+	test/gpu/run
+.PHONY: bench-gpu
 
 check-unit: $(UNIT_PROGRAMS)
 	@failed=; for t in $(UNIT); do printf '%s: ' $$t; build/unit/$$t || failed="$$failed $$t"; done; \
