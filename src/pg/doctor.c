@@ -7,6 +7,8 @@
 
 #include <sys/prctl.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "executor/spi.h"
 #include "fmgr.h"
@@ -214,6 +216,13 @@ check_cpus(List **list)
 						 NULL);
 }
 
+/* Asks for the version of the interface; the number of the call is the same on every architecture. */
+static bool
+has_landlock(void)
+{
+	return syscall(444, NULL, 0, 1) > 0;
+}
+
 static void
 check_sandbox(List **list)
 {
@@ -227,8 +236,12 @@ check_sandbox(List **list)
 						 "this kernel has no seccomp: the trainer runs without a sandbox", NULL,
 						 "Run the server on a kernel that has it.");
 	else
-		ag_diagnosis_add(list, AG_VERDICT_OK, "sandbox", "the trainer runs under seccomp", NULL,
-						 NULL);
+		ag_diagnosis_add(list, AG_VERDICT_OK, "sandbox",
+						 has_landlock()
+							 ? "the trainer runs under seccomp, and with GPUs under Landlock"
+							 : "the trainer runs under seccomp; this kernel has no Landlock, which "
+							   "would keep a fit on GPUs from files that are none of its business",
+						 NULL, NULL);
 }
 
 /* ---- rows ---- */

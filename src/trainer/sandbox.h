@@ -18,7 +18,8 @@ typedef enum AgSandbox
 	AG_SANDBOX_CPU,
 	/*
 	 * CUDA's driver opens, maps and controls devices as it likes. What fails is what it has no use for: executing, tracing and signalling
-	 * other processes and reading their memory, sockets of any network, mounts, modules, kernel keys, BPF, user namespaces.
+	 * other processes and reading their memory, sockets of any network, mounts, modules, kernel keys, BPF, user namespaces; and
+	 * connecting at all, for the server's own socket is a file: but for where NVIDIA's MPS serves, which a driver asks by one.
 	 */
 	AG_SANDBOX_GPU
 } AgSandbox;
@@ -28,5 +29,16 @@ typedef enum AgSandbox
  * changed. prctl(PR_SET_NO_NEW_PRIVS) must have been called.
  */
 bool ag_sandbox_enter(AgSandbox sandbox);
+
+/* Where MPS has its sockets. */
+#define AG_SANDBOX_MPS "/tmp/nvidia-mps"
+
+/*
+ * For a process that will use a GPU, and so can open files all along: from here on, for this thread and those that it starts, none are left but
+ * devices, libraries and the driver's own (Landlock); the server's data, its shared memory and the files of other processes are not among
+ * them, and nothing can be executed. To be called before there is a second thread. False: this kernel can't (errno says why), and nothing
+ * has changed. prctl(PR_SET_NO_NEW_PRIVS) must have been called.
+ */
+bool ag_sandbox_limit_files(void);
 
 #endif

@@ -143,6 +143,24 @@ confine(Session *s, AgSandbox sandbox)
 #endif
 }
 
+/* Before the driver, which starts threads that it couldn't reach. A kernel without it: as above. */
+static void
+confine_files(Session *s)
+{
+#if !defined(__SANITIZE_ADDRESS__)
+	if (!s->job.sandbox)
+		return;
+	if (ag_sandbox_limit_files())
+		ag_log(&s->ctx, AG_LOG_RESOURCES,
+			   "Of files the trainer sees those only that a GPU's driver needs");
+	else
+		ag_log(&s->ctx, AG_LOG_RESOURCES, "The files that the trainer sees are not limited: %s",
+			   strerror(errno));
+#else
+	(void) s;
+#endif
+}
+
 /* JOB: options and schema; the memory budget holds from here on. */
 static AgStatus
 begin_job(Session *s)
@@ -170,9 +188,11 @@ begin_job(Session *s)
 	s->host.verbosity = s->options->verbosity;
 	s->host.started_ns = s->fit.started_ns;
 	if (ag_fit_asks_gpu(s->options) && s->job.num_gpus != 0)
-		ag_gpu_probe(
-			&s->fit.gpu,
-			&s->module); /* before the limit: the driver maps what it likes, and gives it back */
+	{
+		confine_files(s);
+		/* before the limit of memory: the driver maps what it likes, and gives it back */
+		ag_gpu_probe(&s->fit.gpu, &s->module);
+	}
 	else
 		confine(s, AG_SANDBOX_CPU);
 	ag_confine_memory(s->job.memory_limit_bytes, 1);

@@ -76,13 +76,21 @@ sub seccomp
 }
 SKIP:
 {
-	skip 'this kernel has no seccomp', 6 unless slurp_file('/proc/self/status') =~ /^Seccomp:/m;
+	skip 'this kernel has no seccomp', 9 unless slurp_file('/proc/self/status') =~ /^Seccomp:/m;
 	is(seccomp(), '2', 'the trainer is in a sandbox');
 	is(seccomp(more => '"num_gpus": 1'), '2', 'also where it looked for GPUs first');
 	is(seccomp(settings => 'SET ag_pg.sandbox = off;'), '0', 'ag_pg.sandbox = off: in none');
 	($rc, $out, $err) = $node->psql('postgres', 'SELECT ag_version(); SET ag_pg.sandbox = off', extra_params => [ '-U', 'analyst' ]);
 	like($err, qr/permission denied to set parameter/, 'which is for superusers to set');
 	is($node->safe_psql('postgres', q{SELECT status FROM ag_doctor() WHERE "check" = 'sandbox'}), 'ok', 'the doctor looks');
+	$node->psql('postgres', q{SELECT ag_fit('small', 'y', '} . quick_options('"num_gpus": 1, "verbosity": 3') . q{')}, stderr => \$err);
+	my $found = $node->safe_psql('postgres', q{SELECT found FROM ag_doctor() WHERE "check" = 'sandbox'});
+	like($err, $found =~ /no Landlock/ ? qr/The files that the trainer sees are not limited: / : qr/Of files the trainer sees those only that a GPU's driver needs/,
+		'who looks for GPUs sees no other files');
+	$node->psql('postgres', q{SELECT ag_fit('small', 'y', '} . quick_options('"verbosity": 3') . q{')}, stderr => \$err);
+	unlike($err, qr/files/, 'who does not look for them sees none');
+	$node->psql('postgres', q{SET ag_pg.sandbox = off; SELECT ag_fit('small', 'y', '} . quick_options('"num_gpus": 1, "verbosity": 3') . q{')}, stderr => \$err);
+	unlike($err, qr/Of files/, 'without a sandbox all');
 	is($node->safe_psql('postgres', q{SET ag_pg.sandbox = off; SELECT status FROM ag_doctor() WHERE "check" = 'sandbox'}), 'warn', 'and warns when it is off');
 }
 $node->stop;

@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "../../src/trainer/sandbox.c"
+#include "../../src/trainer/sandbox_files.c"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -13,6 +14,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 #include "unit/unit.h"
@@ -80,7 +82,11 @@ touches_nobody(void)
 		   refused(syscall(SYS_tgkill, parent, parent, 0)) &&
 		   refused(ptrace(PTRACE_ATTACH, parent, 0, 0)) &&
 		   refused(process_vm_readv(parent, &ours, 1, &theirs, 1, 0)) &&
-		   refused(process_vm_writev(parent, &ours, 1, &theirs, 1, 0));
+		   refused(process_vm_writev(parent, &ours, 1, &theirs, 1, 0)) &&
+		   refused(syscall(SYS_pidfd_getfd, -1, 0, 0)) &&
+		   refused(syscall(SYS_pidfd_send_signal, -1, 0, NULL, 0)) &&
+		   refused(syscall(SYS_tkill, parent, 0)) &&
+		   refused(syscall(SYS_rt_sigqueueinfo, parent, 0, NULL));
 }
 
 static int
@@ -108,6 +114,7 @@ opens_what_a_driver_does(void)
 {
 	return open("/dev/null", O_RDONLY) >= 0 && socket(AF_UNIX, SOCK_STREAM, 0) >= 0 &&
 		   refused(socket(AF_INET, SOCK_STREAM, 0)) &&
+		   (access(AG_SANDBOX_MPS, F_OK) == 0 || refused(syscall(SYS_connect, -1, NULL, 0))) &&
 		   refused(syscall(SYS_io_uring_setup, 1, NULL)) &&
 		   mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) !=
 			   MAP_FAILED;
@@ -117,6 +124,147 @@ static int
 stays(void)
 {
 	return !ag_sandbox_enter(AG_SANDBOX_GPU) && refused(socket(AF_UNIX, SOCK_STREAM, 0));
+}
+
+/* --- of files --- */
+
+static char data_folder[] = "/tmp/ag_sandbox_XXXXXX";
+static int outside; /* an abstract socket of the parent's */
+
+static int
+denied(const char *path, int how)
+{
+	return open(path, how) == -1 && errno == EACCES;
+}
+
+static int
+seen(const char *path, int how)
+{
+	return open(path, how) >= 0;
+}
+
+static void *
+try_file(void *arg)
+{
+	*(int *) arg = denied("/etc/passwd", O_RDONLY);
+	return arg;
+}
+
+/* Libraries, devices and what is told of this process; nothing of anybody else's, and no file in the folder of the data. */
+static int
+sees_what_a_driver_does(void)
+{
+	char theirs[64], own[PATH_MAX];
+	pthread_t thread;
+	int done = 0;
+
+	snprintf(theirs, sizeof theirs, "/proc/%d/environ", (int) parent);
+	snprintf(own, sizeof own, "%s/library.so", data_folder);
+	return seen("/dev/null", O_RDWR) && seen("/proc/self/maps", O_RDONLY) &&
+		   seen("/proc/cpuinfo", O_RDONLY) && seen("/sys", O_RDONLY) &&
+		   (access("/etc/ld.so.cache", R_OK) != 0 || seen("/etc/ld.so.cache", O_RDONLY)) &&
+		   seen(own, O_RDONLY) && denied(own, O_RDWR) && denied("/etc/passwd", O_RDONLY) &&
+		   denied(theirs, O_RDONLY) && denied("/dev/shm", O_RDONLY) && denied("/tmp", O_RDONLY) &&
+		   denied("/proc", O_RDONLY) && mkdir("/dev/shm/ag_sandbox", 0700) == -1 &&
+		   errno == EACCES && pthread_create(&thread, NULL, try_file, &done) == 0 &&
+		   pthread_join(thread, NULL) == 0 && done;
+}
+
+static int
+sees_no_data(void)
+{
+	return denied("library.so", O_RDONLY) && denied(data_folder, O_RDONLY);
+}
+
+static int
+executes_no_file(void)
+{
+	char *argv[] = {"/bin/true", NULL};
+
+	return execv("/bin/true", argv) == -1 && errno == EACCES;
+}
+
+/* Since the sixth version of Landlock; before that seccomp alone has it. */
+static int
+reaches_no_socket(void)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	socklen_t n = sizeof address;
+	int client = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	return getsockname(outside, (struct sockaddr *) &address, &n) == 0 &&
+		   connect(client, (struct sockaddr *) &address, n) == -1 && errno == EPERM &&
+		   kill(parent, 0) == -1 && errno == EPERM && kill(getpid(), 0) == 0;
+}
+
+/* A kernel without Landlock, as seccomp can make one: the files stay, and so do the other rules. */
+static int
+goes_without(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CALL_CREATE_RULESET, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, REFUSE(ENOSYS)),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof code / sizeof *code, code};
+
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0 && !ag_sandbox_limit_files() &&
+		   errno == ENOSYS && seen("/etc/passwd", O_RDONLY) && ag_sandbox_enter(AG_SANDBOX_GPU) &&
+		   refused(socket(AF_INET, SOCK_STREAM, 0)) && seen("/etc/passwd", O_RDONLY);
+}
+
+static int
+limited(int (*check)(void), const char *libraries)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+	{
+		setenv("LD_LIBRARY_PATH", libraries, 1);
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+			_exit(2);
+		if (check != goes_without && !ag_sandbox_limit_files())
+			_exit(3);
+		_exit(check() ? 0 : 1);
+	}
+	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status)
+																		   : -1;
+}
+
+static void
+test_files(void)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	char path[PATH_MAX], list[PATH_MAX];
+	int fd;
+
+	AG_CHECK_EQ(limited(goes_without, ""), 0);
+	if (syscall(CALL_CREATE_RULESET, NULL, 0, ASK_VERSION) < 1)
+	{
+		printf("this kernel has no Landlock: files are not limited\n");
+		return;
+	}
+	AG_REQUIRE(mkdtemp(data_folder) != NULL);
+	snprintf(path, sizeof path, "%s/library.so", data_folder);
+	fd = open(path, O_CREAT | O_WRONLY, 0600);
+	AG_REQUIRE(fd >= 0 && close(fd) == 0);
+	snprintf(list, sizeof list, "/nowhere::%s", data_folder);
+	AG_CHECK_EQ(limited(sees_what_a_driver_does, list), 0);
+	AG_CHECK_EQ(limited(executes_no_file, ""), 0);
+	outside = socket(AF_UNIX, SOCK_STREAM, 0);
+	AG_REQUIRE(bind(outside, (struct sockaddr *) &address, sizeof(sa_family_t)) == 0);
+	AG_REQUIRE(listen(outside, 1) == 0);
+	if (syscall(CALL_CREATE_RULESET, NULL, 0, ASK_VERSION) >= 6)
+		AG_CHECK_EQ(limited(reaches_no_socket, ""), 0);
+	close(outside);
+	/* the server runs in its data's folder, which no list of libraries may open, nor one above it */
+	AG_REQUIRE(chdir(data_folder) == 0);
+	AG_CHECK_EQ(limited(sees_no_data, list), 0);
+	AG_CHECK_EQ(limited(sees_no_data, "/"), 0);
+	AG_CHECK_EQ(limited(sees_no_data, "/tmp:."), 0);
+	AG_REQUIRE(unlink(path) == 0 && chdir("/") == 0 && rmdir(data_folder) == 0);
 }
 
 /* --- */
@@ -182,5 +330,6 @@ main(void)
 	AG_CHECK_EQ(child(AG_SANDBOX_GPU, opens_what_a_driver_does), 0);
 	AG_CHECK_EQ(child(AG_SANDBOX_GPU, starts_nothing), 0);
 	AG_CHECK_EQ(child(AG_SANDBOX_GPU, touches_nobody), 0);
+	test_files();
 	return ag_unit_done("sandbox");
 }

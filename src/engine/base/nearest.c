@@ -88,14 +88,17 @@ ag_nearest_offer(AgNearest *nearest, const char *name)
 {
 	size_t n_wanted = strnlen(nearest->wanted, AG_NEAREST_MAX + 1);
 	size_t n_name = strnlen(name, AG_NEAREST_MAX + 1);
-	int edits, longest, limit;
+	int edits, longest, limit, apart;
 
 	if (n_wanted > AG_NEAREST_MAX || n_name > AG_NEAREST_MAX || n_wanted == 0)
 		return;
-	edits = distance(nearest->wanted, (int) n_wanted, name, (int) n_name);
 	/* A third of the letters (half of a short name's) may be wrong; beyond that two names just happen to be alike. */
 	longest = (int) (n_wanted > n_name ? n_wanted : n_name);
 	limit = longest < 6 ? longest / 2 : longest / 3;
+	apart = (int) (n_wanted > n_name ? n_wanted - n_name : n_name - n_wanted);
+	if (apart > limit && !is_piece(nearest->wanted, (int) n_wanted, name, (int) n_name))
+		return; /* it takes as many edits at least, so there's no need to count them */
+	edits = distance(nearest->wanted, (int) n_wanted, name, (int) n_name);
 	/* Pieces rank behind every slip, closest first. */
 	if (edits > limit)
 		edits = is_piece(nearest->wanted, (int) n_wanted, name, (int) n_name)
