@@ -212,7 +212,7 @@ COMMENT ON FUNCTION @extschema@.ag_running_fits() IS
 CREATE VIEW @extschema@.ag_jobs WITH (security_barrier) AS
     SELECT j.id, j.now AS state, j.phase, j.model, j.version,
         CASE WHEN j.started_at IS NOT NULL THEN j.percent END AS percent,
-        EXTRACT(epoch FROM coalesce(j.ended_at, pg_catalog.clock_timestamp()) - j.started_at)::double precision AS elapsed,
+        greatest(0, EXTRACT(epoch FROM coalesce(j.ended_at, pg_catalog.clock_timestamp()) - j.started_at))::double precision AS elapsed,
         CASE WHEN j.now = 'running' AND j.expected_end IS NOT NULL THEN
             greatest(0, EXTRACT(epoch FROM j.expected_end - pg_catalog.clock_timestamp()))::double precision END AS remaining,
         j.score,
@@ -224,7 +224,7 @@ CREATE VIEW @extschema@.ag_jobs WITH (security_barrier) AS
     WHERE j.now IS NOT NULL
     UNION ALL
     SELECT NULL, 'running', r.phase, r.model, NULL, r.percent,
-        EXTRACT(epoch FROM pg_catalog.clock_timestamp() - r.started_at)::double precision,
+        greatest(0, EXTRACT(epoch FROM pg_catalog.clock_timestamp() - r.started_at))::double precision,
         CASE WHEN r.expected_end IS NOT NULL THEN
             greatest(0, EXTRACT(epoch FROM r.expected_end - pg_catalog.clock_timestamp()))::double precision END,
         r.score, r.message, r.data, r.label, NULL, r.owner, r.started_at, r.started_at, NULL, r.pid

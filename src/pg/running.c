@@ -14,6 +14,7 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "engine/base/context.h"
 #include "pg/rights.h"
 #include "pg/running.h"
 #include "pg/srf.h"
@@ -36,8 +37,8 @@ typedef struct Board
 	char phase[160];
 	char message[256];
 	TimestampTz started_at;
-	TimestampTz expected_end; /* 0: not known */
-	double done, score;       /* NaN: not known */
+	int64 expected_end_ns; /* on ag_clock_ns(), which is one for all processes; 0: not known */
+	double done, score;    /* NaN: not known */
 } Board;
 
 struct AgRunning
@@ -119,15 +120,13 @@ ag_running_progress(AgRunning *running, const char *phase, double done, double s
 					double score)
 {
 	Board *board = running->board;
-	TimestampTz end = isnan(seconds_left)
-						  ? 0
-						  : GetCurrentTimestamp() + (TimestampTz) (seconds_left * USECS_PER_SEC);
+	int64 end_ns = isnan(seconds_left) ? 0 : ag_clock_ns() + (int64) (seconds_left * 1e9);
 
 	begin_change(board);
 	put_text(board->phase, sizeof board->phase, phase);
 	board->done = done;
 	board->score = score;
-	board->expected_end = end;
+	board->expected_end_ns = end_ns;
 	end_change(board);
 }
 
@@ -192,8 +191,9 @@ put_board(AgSrf *srf, const Board *board)
 	ag_srf_text(values, nulls, 5, board->phase);
 	ag_srf_number(values, nulls, 6, board->done * 100);
 	values[7] = TimestampTzGetDatum(board->started_at);
-	values[8] = TimestampTzGetDatum(board->expected_end);
-	nulls[8] = board->expected_end == 0;
+	values[8] = TimestampTzGetDatum(GetCurrentTimestamp() +
+									(board->expected_end_ns - ag_clock_ns()) / 1000);
+	nulls[8] = board->expected_end_ns == 0;
 	ag_srf_number(values, nulls, 9, board->score);
 	ag_srf_text(values, nulls, 10, board->message[0] != '\0' ? board->message : NULL);
 	ag_srf_row(srf, values, nulls);
