@@ -24,6 +24,7 @@
 #include "pg/errors.h"
 #include "pg/fit.h"
 #include "pg/job.h"
+#include "pg/machine.h"
 #include "pg/options_json.h"
 #include "pg/replay.h"
 #include "pg/settings.h"
@@ -113,6 +114,23 @@ choose_limits(AgFitCall *call)
 		call->memory_limit_bytes = (int64) (asked_gb * GB);
 }
 
+/* Asked for anywhere: of the fit, of a bag or of a training. */
+static void
+tell_cpus(const AgFitCall *call)
+{
+	const AgFitOptions *options = call->options;
+	int asked = options->total.num_cpus, has = ag_settings_cpus();
+
+	for (int i = 0; i < options->n_models; i++)
+		asked = Max(asked, Max(options->models[i].asked.num_cpus, options->models[i].bag.num_cpus));
+	if (asked > has)
+		ereport(WARNING, (errmsg("num_cpus of %d is more than fits may use; %d it is", asked, has),
+						  has < ag_machine_cpus()
+							  ? errhint("A superuser can raise the setting ag_pg.num_cpus.")
+							  : errhint("This machine, or the server's control group, has no "
+										"more.")));
+}
+
 static void
 read_options(AgFitCall *call)
 {
@@ -125,6 +143,7 @@ read_options(AgFitCall *call)
 		ag_options_parse(&call->mem, call->entries, call->n_entries, &call->options, &err), &err);
 	choose_zone(call);
 	choose_limits(call);
+	tell_cpus(call);
 }
 
 /* ---- to the trainer and back ---- */

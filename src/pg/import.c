@@ -16,9 +16,10 @@
 #include "pg/catalog.h"
 #include "pg/errors.h"
 #include "pg/fit.h"
+#include "pg/settings.h"
 #include "wire/message.h"
 
-#define MOST_BYTES (INT64_C(4) << 30) /* of the model while it is read */
+#define MOST_BYTES (INT64_C(4) << 30) /* of the model while it is read, or what fits may use */
 
 typedef struct Import
 {
@@ -26,8 +27,19 @@ typedef struct Import
 	pg_uuid_t id;
 	int version, pinned;
 	MemoryContext context;
-	ErrorData *error; /* of the tables: raised when the engine has put its memory away */
+	ErrorData *error;    /* of the tables: raised when the engine has put its memory away */
+	_Atomic bool cancel; /* likewise: the session has to look after an interrupt */
 } Import;
+
+/* Between two trees. */
+static void
+look_up(void *host, const char *phase, double fraction)
+{
+	Import *import = host;
+
+	if (InterruptPending && (QueryCancelPending || ProcDiePending))
+		import->cancel = true;
+}
 
 /* --- the sink: errors must not jump over the engine --- */
 
@@ -156,7 +168,12 @@ import_model(FunctionCallInfo fcinfo, const char *name, const char *bytes, size_
 	AgFitSink sink = {&state, sink_predictor, sink_feature, sink_member, sink_image};
 	AgMem mem;
 	AgError error;
-	AgContext ctx = {.mem = &mem, .deadline_ns = INT64_MAX, .error = &error};
+	AgContext ctx = {.mem = &mem,
+					 .deadline_ns = INT64_MAX,
+					 .error = &error,
+					 .cancel = &state.cancel,
+					 .progress = look_up,
+					 .host = &state};
 	AgStatus status;
 
 	if (!PG_ARGISNULL(4))
@@ -169,11 +186,13 @@ import_model(FunctionCallInfo fcinfo, const char *name, const char *bytes, size_
 	state.predictor.data = psprintf(AG_IMPORTED_DATA "%s)", format);
 	state.predictor.label = label;
 	state.predictor.options_json = "{}";
-	ag_mem_init(&mem, MOST_BYTES);
+	ag_mem_init(&mem, Min(MOST_BYTES, ag_settings_memory_bytes()));
 	ag_error_init(&error);
 	status = ag_predictor_import(&ctx, &import, &sink);
 	if (state.error != NULL)
 		ReThrowError(state.error);
+	if (state.cancel)
+		CHECK_FOR_INTERRUPTS();
 	ag_error_check(status, &error);
 	ag_catalog_store_end(&state.id);
 	ereport(NOTICE, (errmsg("stored as \"%s\", version %d", name, state.version),

@@ -3,7 +3,7 @@
  *
  * Conformal prediction with absolute errors of rows that the models had not seen (Vovk, Gammerman, Shafer 2005; Barber et al. 2021, "Predictive inference with the
  * jackknife+", for errors out of fold): of n of them the ceil((n + 1) coverage)-th smallest to either side. No assumption on the model or on how
- * errors are distributed, but that rows to come are like those of the fit; and equally wide everywhere.
+ * errors are distributed, but that rows to come are like those of the fit; and equally wide everywhere, rounded up to six binary digits.
  */
 #include "postgres.h"
 
@@ -53,6 +53,19 @@ errors_of(AgCall *call)
 	return errors;
 }
 
+/*
+ * The next number up that has six binary digits, less than 1/31 above. Whoever may predict may ask for any coverage: the errors of single rows, to
+ * their last digit, would tell him whether a row that he has in mind was among those of the fit. Wider, so the coverage still holds.
+ */
+static double
+coarse_above(double width)
+{
+	int exponent;
+	double digits = frexp(width, &exponent);
+
+	return ldexp(ceil(digits * 64), exponent - 6);
+}
+
 static Datum
 predict_interval(FunctionCallInfo fcinfo, AgRowForm form)
 {
@@ -71,7 +84,7 @@ predict_interval(FunctionCallInfo fcinfo, AgRowForm form)
 	ag_call_run(call, form, PG_GETARG_DATUM(1));
 	prediction = call->out[0];
 	rank = ceil((double) (errors->n + 1) * coverage);
-	width = rank > (double) errors->n ? INFINITY : errors->values[(int64) rank - 1];
+	width = rank > (double) errors->n ? INFINITY : coarse_above(errors->values[(int64) rank - 1]);
 	bounds[0] = Float8GetDatum(prediction - width);
 	bounds[1] = Float8GetDatum(prediction + width);
 	PG_RETURN_ARRAYTYPE_P(

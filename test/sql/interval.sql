@@ -8,8 +8,11 @@ SELECT ag_fit('SELECT x, z, b FROM iv', 'b', :'quick'::jsonb || '{"name": "class
 SELECT ag_fit('SELECT x, z, y FROM iv', 'y', :'quick'::jsonb || '{"name": "levels", "problem_type": "quantile", "quantile_levels": [0.1, 0.9]}');
 
 CREATE TABLE errors AS SELECT e, row_number() OVER (ORDER BY e) AS rank, count(*) OVER () AS n FROM (SELECT abs(label::float8 - prediction::float8) AS e FROM ag_predict_oof('m')) s;
-SELECT coverage, bool_and(abs((i[1] + i[2]) / 2 - ag_predict('m', t)) < 1e-9) AS centred, bool_and(abs((i[2] - i[1]) / 2 - e) / e < 1e-5) AS width
+SELECT coverage, bool_and(abs((i[1] + i[2]) / 2 - ag_predict('m', t)) < 1e-9) AS centred, bool_and((i[2] - i[1]) / 2 BETWEEN e * 0.999999 AND e * 33 / 32) AS width
 FROM iv t, unnest(ARRAY[0.5, 0.9, 0.99]) coverage, ag_predict_interval('m', t, coverage) i, errors WHERE rank = ceil((n + 1) * coverage) GROUP BY 1 ORDER BY 1;
+-- whatever is asked for, it has six binary digits, and errors stay apart less than they are
+SELECT bool_and(abs(x - round(x)) < 1e-6 AND x < 65) AS coarse, count(DISTINCT round(w::numeric, 6)) < (SELECT count(DISTINCT e) / 2 FROM errors) AS fewer FROM (SELECT w, w / 2 ^ (floor(log(2, w::numeric)) - 5) AS x
+    FROM (SELECT (i[2] - i[1]) / 2 AS w FROM iv t, generate_series(1, 600) k, ag_predict_interval('m', t, k / 601.0 - 1e-6) i WHERE id = 1) s WHERE w > 0) s;
 -- rows that no model saw are covered about as often as asked
 SELECT coverage, abs(avg((y BETWEEN i[1] AND i[2])::int) - coverage) < 0.08 AS as_asked FROM iv t, unnest(ARRAY[0.5, 0.8, 0.95]) coverage, ag_predict_interval('m', t, coverage) i WHERE id % 2 = 1 GROUP BY coverage ORDER BY 1;
 SELECT ag_predict_interval('m', t) = ag_predict_interval('m', to_jsonb(t), 0.9) AS jsonb, ag_predict_interval('m', t) = ag_predict_interval('m', '{"x": 1, "z": 7}', 0.9) AS text FROM iv t WHERE id = 1;

@@ -68,6 +68,17 @@ for my $case ([ 'a query that gives rows slowly', 'SELECT a, y, pg_sleep(0.02)::
 	nothing_left($node, "time limit during $name");
 }
 
+# while a model of another program is read: the end of its text, which is none, is never reached
+$node->safe_psql('postgres', q~CREATE TABLE model AS SELECT '{"learner":{"feature_names":["a","b"],"gradient_booster":{"name":"gbtree","model":{"tree_info":[' || repeat('0,', 299999) || '0],"trees":['
+	|| repeat('{"left_children":[-1],"right_children":[-1],"split_indices":[0],"split_conditions":[1.5],"default_left":[0]},', 300000) || 'no tree' AS text~);
+$node->psql('postgres', q{SELECT ag_import('m', text, 'xgboost_json') FROM model}, stderr => \$err);
+like($err, qr/the model is no "xgboost_json"/, 'a long model with a fault at its end');
+$node->psql('postgres', q{SELECT ag_version(), length(text) FROM model \gset
+	SET statement_timeout = 60; SELECT ag_import('m', text, 'xgboost_json') FROM model}, stderr => \$err);
+like($err, qr/canceling statement due to statement timeout/, 'a cancel while it is read: before its end');
+$node->psql('postgres', q~LOAD 'ag_pg'; SET ag_pg.memory_limit = '64MB'; SELECT ag_import('m', '{"learner":{"feature_names":["' || repeat('x', 70000000) || '"]', 'xgboost_json')~, stderr => \$err);
+like($err, qr/ERROR:  out of memory\nDETAIL:.*limit is 64 MB/, 'and no more memory than fits may use');
+
 # a cancel that is caught leaves a transaction that goes on
 $node->psql('postgres', q{
 	BEGIN;

@@ -31,8 +31,21 @@ sub pids { my ($type) = @_; return split /\n/, quiet_psql("SELECT pid FROM pg_st
 sub session_pid { return quiet_psql(q{SELECT pid FROM pg_stat_activity WHERE query LIKE 'SELECT ag_fit(%' AND backend_type = 'client backend' AND pid <> pg_backend_pid() LIMIT 1}) || 0; }
 sub is_up { return wait_until(30, sub { defined quiet_psql('SELECT 1') }); }
 
-# Segments of this server in /dev/shm (the control segment and the statistics' are always there).
-sub segments { return scalar(grep { (stat $_)[4] == $> } glob '/dev/shm/PostgreSQL.*'); }
+# Segments in /dev/shm (the control segment and the statistics' are always there), but for those that a process of another server has mapped.
+sub segments
+{
+	my %theirs;
+	my $ours = (split /\n/, eval { slurp_file($node->data_dir . '/postmaster.pid') } // '')[0] // 0;
+	for my $stat (glob '/proc/[0-9]*/stat')
+	{
+		open my $file, '<', $stat or next;
+		my ($pid, $parent) = (<$file> // '') =~ /^(\d+) \(.*\) \S (\d+)/ or next;
+		next if $pid == $ours || $parent == $ours;
+		open my $maps, '<', "/proc/$pid/maps" or next;
+		/ (\/dev\/shm\/PostgreSQL\.\d+)/ and $theirs{$1} = 1 while <$maps>;
+	}
+	return scalar(grep { defined((stat $_)[4]) && (stat _)[4] == $> && !$theirs{$_} } glob '/dev/shm/PostgreSQL.*');
+}
 
 # Who can die, and how: [what, signal, whether a session's fit or a job's]. KILL of a server process restarts the cluster, as it always does.
 my @deaths = (

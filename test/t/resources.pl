@@ -115,6 +115,16 @@ is($node->safe_psql('postgres', small_fit('after_memory')), 'after_memory', 'a s
 $node->psql('postgres', "SELECT ag_fit('small', 'y', '{\"memory_limit\": 1000, \"name\": \"asked_much\"}')", stderr => \$err);
 like($err, qr/WARNING:  memory_limit of 1000 GB is more than fits may use/, 'an option can not raise the limit');
 set("ag_pg.memory_limit = '1GB'");
+for my $case ([ 'the fit', '"num_cpus": 5000' ], [ 'a training', '"ag_args_fit": {"num_cpus": 5000}' ], [ 'a bag', '"num_bag_folds": 2, "ag_args_ensemble": {"ag_args_fit": {"num_cpus": 5000}}' ])
+{
+	$node->psql('postgres', small_fit('asked_cpus', ", $case->[1]"), stderr => \$err);
+	like($err, qr/WARNING:  num_cpus of 5000 is more than fits may use; \d+ it is\nHINT:  This machine, or/, "no more CPUs than there are, for $case->[0]: it says so");
+}
+set('ag_pg.num_cpus = 1');
+$node->psql('postgres', small_fit('asked_cpus', ', "num_cpus": 2'), stderr => \$err);
+like($err, qr/WARNING:  num_cpus of 2 is more than fits may use; 1 it is\n/, 'nor than the setting allows');
+unlike($node->safe_psql('postgres', small_fit('asked_cpus', ', "num_cpus": 1') =~ s/SELECT/SET client_min_messages = error; SELECT/r), qr/WARNING/, 'what there is needs no words');
+set('ag_pg.num_cpus = 0');
 
 # the limits are for superusers
 my (undef, undef, $denied) = $node->psql('postgres', q{CREATE ROLE plain; SET ROLE plain; SELECT ag_version(); SET ag_pg.memory_limit = '10GB'});
