@@ -282,6 +282,18 @@ test_early_stop(void)
 	AG_CHECK(!ag_early_stop_take(&stop, 3, 0.4));
 	AG_CHECK(ag_early_stop_take(&stop, 4, 0.6));
 	AG_CHECK(!ag_early_stop_done(&stop, 100000));
+	/* How far it is: as many rounds again while they get better, the rest of the patience once they don't, `most` in any case. */
+	ag_early_stop_init(&stop, AG_METRIC_RMSE, 100, 1000);
+	AG_CHECK_NEAR(ag_early_stop_share(&stop, 50, 1000), 0.05, 1e-12);
+	AG_CHECK(ag_early_stop_take(&stop, 50, 1.0));
+	AG_CHECK_NEAR(ag_early_stop_share(&stop, 50, 1000), 50.0 / 200.0, 1e-12);
+	AG_CHECK_NEAR(ag_early_stop_share(&stop, 100, 1000), 100.0 / 200.0, 1e-12);
+	AG_CHECK_NEAR(ag_early_stop_share(&stop, 140, 1000), 140.0 / 164.0, 1e-12);
+	AG_CHECK_NEAR(ag_early_stop_share(&stop, 150, 1000), 1.0, 1e-12);
+	AG_CHECK_NEAR(ag_early_stop_share(&stop, 50, 60), 50.0 / 60.0, 1e-12);
+	ag_early_stop_init(&stop, AG_METRIC_RMSE, 0, 1000);
+	AG_CHECK(ag_early_stop_take(&stop, 50, 1.0));
+	AG_CHECK_NEAR(ag_early_stop_share(&stop, 100, 1000), 0.1, 1e-12);
 }
 
 /* A label shifted far away leaves the same trees, but for rounding. */

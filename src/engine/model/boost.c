@@ -102,7 +102,7 @@ report(void *arg)
 	else
 		snprintf(text, sizeof text, "training %s, round %d of at most %d", booster->params.family,
 				 booster->round, most);
-	ag_progress(ctx, text, (double) booster->round / most);
+	ag_progress(ctx, text, ag_early_stop_share(&booster->stop, booster->round, most));
 }
 
 /* ---- setting up ---- */

@@ -55,3 +55,18 @@ ag_early_stop_done(const AgEarlyStop *stop, int round)
 {
 	return stop->best_round > 0 && round - stop->best_round >= stop->patience;
 }
+
+double
+ag_early_stop_share(const AgEarlyStop *stop, int round, int most)
+{
+	double expected = most, idle;
+
+	if (stop->best_round > 0 && stop->patience < INT_MAX)
+	{
+		idle = (double) (round - stop->best_round) / stop->patience;
+		expected = stop->best_round + (double) stop->patience + (1.0 - idle) * round;
+	}
+	if (expected > most)
+		expected = most;
+	return round < expected ? round / expected : 1.0;
+}

@@ -38,4 +38,10 @@ bool ag_early_stop_take(AgEarlyStop *stop, int round, double value);
 /* True when round was the last worth waiting for. */
 bool ag_early_stop_done(const AgEarlyStop *stop, int round);
 
+/*
+ * How far training is by a guess, in [0, 1]: as many rounds as there were are to come while each is the best so far, less the longer none was, and
+ * then the patience; of `most` at most.
+ */
+double ag_early_stop_share(const AgEarlyStop *stop, int round, int most);
+
 #endif

@@ -81,21 +81,64 @@ model_done(const AgFit *fit, double fraction)
 	return counted < 1.0 ? counted : 1.0;
 }
 
+/* The models that were not begun, of this level and those above, and what is fitted again when they are done. */
+static void
+count_waiting(const AgFit *fit, AgOutlook *outlook)
+{
+	const AgValidation *v = &fit->validation;
+	double n_children = v->n_folds > 0 ? (double) v->n_folds * v->n_sets : 1.0;
+
+	for (int m = 0; m < fit->options->n_models; m++)
+	{
+		AgFamilyId family = fit->options->models[m].family->id;
+		double units = ag_outlook_units(family);
+		double levels = fit->n_levels - fit->level + (m > fit->at_model);
+
+		ag_outlook_waits(outlook, family, units * n_children * levels);
+		if (fit->options->refit_full == AG_REFIT_ALL)
+			ag_outlook_waits(outlook, family, units * fit->n_levels);
+		else if (fit->options->refit_full == AG_REFIT_BEST) /* who knows which */
+			ag_outlook_waits(outlook, family, units / 2.0);
+	}
+}
+
+/* Of the whole fit. Whoever tries whether stacking helps will have use for all of his time. */
+static double
+fit_done(const AgFit *fit, double fraction)
+{
+	AgOutlook outlook = fit->outlook;
+	double elapsed = ag_fit_seconds(fit->job->started_ns);
+
+	if (fit->level == 0)
+		return fit->phase != NULL ? fmin(elapsed / fit->promised_seconds, 1.0) : -1.0;
+	if (fit->refits_left != NULL)
+		memcpy(outlook.waiting, fit->refits_left->waiting, sizeof outlook.waiting);
+	else
+		count_waiting(fit, &outlook);
+	if (fit->phase != NULL && fit->refits_left == NULL && fit->at_model < fit->options->n_models)
+	{
+		const AgFitModel *model = &fit->models[fit->n_models];
+		AgFamilyId family = model->config->family->id;
+		double units = ag_outlook_units(family) * ag_fit_n_children(fit, model);
+		double done = model_done(fit, fraction);
+
+		if (done > 0.0)
+			ag_outlook_took(&outlook, family, units * done, ag_fit_seconds(fit->model_began_ns));
+		ag_outlook_waits(&outlook, family, units * (1.0 - done));
+	}
+	return ag_outlook_done(&outlook, elapsed, fit->promised_seconds);
+}
+
 static void
 keep_standing(const AgFit *fit, double fraction)
 {
 	AgStanding *standing = fit->host->standing;
-	double models_share = fit->options->refit_full != AG_REFIT_NONE ? 0.8 : 0.99;
-	int level = fit->level < fit->n_levels ? fit->level : fit->n_levels;
-	double models = fit->at_model + (level > 0 ? level - 1 : 0) * fit->options->n_models;
 	double value;
 
 	if (standing == NULL)
 		return;
-	if (fit->phase != NULL && fit->models != NULL && fit->at_model < fit->options->n_models)
-		models += model_done(fit, fraction);
-	standing->done =
-		models_share * models / (fit->options->n_models * (fit->n_levels > 0 ? fit->n_levels : 1));
+	if (!fit->is_trial)
+		standing->done = fit_done(fit, fraction);
 	if (fit->n_models > 0 && ag_fit_best_model(fit, &value) != NULL && isfinite(value))
 		standing->score = ag_metric_score(fit->metric, value);
 }

@@ -229,6 +229,9 @@ model_run(AgFit *fit, int m, AgError *failure)
 	if (status == AG_OK)
 		status = ag_fit_model(fit, &ctx, is_last_reader(fit, m), model);
 	fit->phase = NULL;
+	ag_outlook_took(&fit->outlook, model->config->family->id,
+					ag_outlook_units(model->config->family->id) * ag_fit_n_children(fit, model),
+					ag_fit_seconds(fit->model_began_ns));
 	if (status == AG_OK)
 	{
 		share_learn(fit, model);

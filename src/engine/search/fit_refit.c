@@ -148,10 +148,26 @@ next_model(const AgFit *fit, const double *weights, const bool *done)
 	return best;
 }
 
+/* What waits, half of the model at hand included: its rounds are told, but not what they are a part of. */
+static void
+count_refits(const AgFit *fit, const double *weights, const bool *done, int at, AgOutlook *left)
+{
+	memset(left, 0, sizeof *left);
+	for (int i = 0; i < fit->n_models; i++)
+	{
+		AgFamilyId family = fit->models[i].config->family->id;
+
+		if (!done[i] && (fit->options->refit_full != AG_REFIT_BEST || weights[i] > 0.0))
+			ag_outlook_waits(left, family, ag_outlook_units(family) * (i == at ? 0.5 : 1.0));
+	}
+}
+
 static AgStatus
 refit_all(AgFit *fit, const AgSplit *all)
 {
 	double value;
+	AgOutlook left;
+	AgStatus status;
 	const char *best = ag_fit_best_model(fit, &value);
 	bool *done = ag_arena_alloc(&fit->arena, (size_t) fit->n_models, sizeof *done);
 	double *weights = ag_arena_alloc(&fit->arena, (size_t) fit->n_models, sizeof *weights);
@@ -166,7 +182,11 @@ refit_all(AgFit *fit, const AgSplit *all)
 		if (i < 0 || (fit->options->refit_full == AG_REFIT_BEST && !(weights[i] > 0.0)))
 			break;
 		AG_TRY(ag_check_cancel(&fit->ctx));
-		AG_TRY(model_refit(fit, all, &fit->models[i]));
+		count_refits(fit, weights, done, i, &left);
+		fit->refits_left = &left;
+		status = model_refit(fit, all, &fit->models[i]);
+		fit->refits_left = NULL;
+		AG_TRY(status);
 		done[i] = true;
 	}
 	return AG_OK;

@@ -6,6 +6,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/data/pipeline.h"
+#include "engine/search/outlook.h"
 #include "engine/search/families.h"
 #include "engine/search/fit.h"
 
@@ -152,6 +153,8 @@ typedef struct AgFit
 	const char *phase; /* of the model in work, for progress */
 	int at_model;      /* of the options' models; n_models: past them all (of the level) */
 	int64_t model_began_ns, model_deadline_ns;
+	AgOutlook outlook;            /* of what is done */
+	const AgOutlook *refits_left; /* what waits, while models are fitted again; NULL: before that */
 	AgFitFailure *failures, *last_failure; /* NULL: none */
 	int n_warnings;
 	const char **warnings;
