@@ -28,6 +28,7 @@
 #if PG_VERSION_NUM >= 140000
 #include "utils/wait_event.h"
 #else
+#include "pgstat.h"
 #include "tcop/pquery.h"
 #endif
 #if PG_VERSION_NUM >= 150000
@@ -60,6 +61,35 @@
 #ifndef pg_noreturn
 #define pg_noreturn __attribute__((noreturn))
 #endif
+
+/* What a process of ours waits for, as pg_stat_activity shows it: by name since 17, before that as "Extension". */
+typedef enum AgWaitEvent
+{
+	AG_WAIT_FIT,     /* a session for its fit */
+	AG_WAIT_WORKER,  /* a session for a background worker that is free, or gone */
+	AG_WAIT_TRAINER, /* a supervisor or job for its trainer */
+	AG_WAIT_TURN,    /* a job's worker for its turn */
+	AG_WAIT_ORDERS,  /* the launcher for something to launch */
+	AG_WAIT_JOB,     /* ag_wait and ag_cancel */
+	AG_WAIT_PROBE,   /* ag_gpus and ag_doctor for the GPUs */
+	AG_WAIT_LAST
+} AgWaitEvent;
+
+static inline uint32
+ag_wait_event(AgWaitEvent event)
+{
+#if PG_VERSION_NUM >= 170000
+	static const char *const names[AG_WAIT_LAST] = {"AgFit",    "AgWorker", "AgTrainer", "AgTurn",
+													"AgOrders", "AgJob",    "AgProbe"};
+	static uint32 known[AG_WAIT_LAST];
+
+	if (known[event] == 0)
+		known[event] = WaitEventExtensionNew(names[event]);
+	return known[event];
+#else
+	return PG_WAIT_EXTENSION;
+#endif
+}
 
 /* 15 has a flag that says when to flush; before, every send was flushed. */
 static inline shm_mq_result

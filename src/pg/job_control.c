@@ -201,7 +201,8 @@ ag_sql_wait(PG_FUNCTION_ARGS)
 		if (is_ended(state) || left_s <= 0)
 			PG_RETURN_TEXT_P(cstring_to_text(state));
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 (long) Min((double) pause_ms, left_s * 1000 + 1), PG_WAIT_EXTENSION);
+						 (long) Min((double) pause_ms, left_s * 1000 + 1),
+						 ag_wait_event(AG_WAIT_JOB));
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 		pause_ms = Min(pause_ms + pause_ms / 4 + 1, LONGEST_WAIT_MS);
@@ -257,7 +258,7 @@ cancel_running(Job *job)
 							errmsg("job " INT64_FORMAT " was told to stop, but has not", job->id),
 							errhint("It may be waiting for a lock that this transaction holds.")));
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, SHORTEST_WAIT_MS,
-						 PG_WAIT_EXTENSION);
+						 ag_wait_event(AG_WAIT_JOB));
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}

@@ -63,7 +63,7 @@ sleep_ms(long timeout_ms)
 {
 	int events = WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | (timeout_ms > 0 ? WL_TIMEOUT : 0);
 
-	(void) WaitLatch(MyLatch, events, timeout_ms, PG_WAIT_EXTENSION);
+	(void) WaitLatch(MyLatch, events, timeout_ms, ag_wait_event(AG_WAIT_ORDERS));
 	ResetLatch(MyLatch);
 	CHECK_FOR_INTERRUPTS();
 }

@@ -239,7 +239,7 @@ wait_for_turn(MemoryContext context, int *slot)
 			ag_job_slot_leave(*slot);
 		}
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, TURN_POLL_MS,
-						 PG_WAIT_EXTENSION);
+						 ag_wait_event(AG_WAIT_TURN));
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 		if (ConfigReloadPending)

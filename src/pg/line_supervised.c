@@ -95,7 +95,7 @@ wait_for_worker(SupervisedLine *line)
 							 "fits at a time.",
 							 max_worker_processes)));
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, RETRY_MS,
-						 PG_WAIT_EXTENSION);
+						 ag_wait_event(AG_WAIT_WORKER));
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 		ag_line_check_client(&line->line);
@@ -157,7 +157,7 @@ static void
 sleep_on_latch(AgLine *common, long timeout_ms)
 {
 	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, timeout_ms,
-					 PG_WAIT_EXTENSION);
+					 ag_wait_event(AG_WAIT_FIT));
 	ResetLatch(MyLatch);
 	CHECK_FOR_INTERRUPTS();
 	ag_line_check_client(common);
@@ -177,7 +177,7 @@ leave_supervisor(AgLine *common)
 		   ag_clock_ns() < patience_ns)
 	{
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 10,
-						 PG_WAIT_EXTENSION);
+						 ag_wait_event(AG_WAIT_WORKER));
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}

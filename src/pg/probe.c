@@ -103,7 +103,7 @@ listen_to(Intake *in, AgChild *child)
 
 		(void) WaitLatchOrSocket(
 			MyLatch, WL_LATCH_SET | WL_SOCKET_READABLE | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-			child->socket, 500, PG_WAIT_EXTENSION);
+			child->socket, 500, ag_wait_event(AG_WAIT_PROBE));
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 		ag_child_read_log(child);

@@ -304,7 +304,8 @@ ag_supervisor_wait(AgSupervisor *s, long timeout_ms)
 		AddWaitEventToSet(set, WL_SOCKET_READABLE, s->child.log, NULL, NULL);
 	if (s->child.pidfd >= 0)
 		AddWaitEventToSet(set, WL_SOCKET_READABLE, s->child.pidfd, NULL, NULL);
-	(void) WaitEventSetWait(set, Min(timeout_ms, wait_timeout(s)), &event, 1, PG_WAIT_EXTENSION);
+	(void) WaitEventSetWait(set, Min(timeout_ms, wait_timeout(s)), &event, 1,
+							ag_wait_event(AG_WAIT_TRAINER));
 	FreeWaitEventSet(set);
 	ResetLatch(MyLatch);
 }

@@ -233,7 +233,7 @@ like(told('"hyperparameters":{"GBM":{"ag_args_fit":{"num_gpus":1}}}'), qr/Uses 1
 # --- the kernels themselves, on two GPUs that are simulated: what ran where, and the same bytes as on the CPU
 SKIP:
 {
-	skip 'there is no C++ compiler (c++)', 8 if system('c++ --version >/dev/null 2>&1') != 0;
+	skip 'there is no C++ compiler (c++)', 10 if system('c++ --version >/dev/null 2>&1') != 0;
 	unlink "$home/ag_pg_cuda.so";
 	is(system("c++ -std=c++17 -O1 -shared -fPIC -fvisibility=hidden -Itest/cuda_sim -Itest -I. -Isrc -DAGK_ARCHITECTURES='\"sm_90\"' -o $home/ag_pg_cuda.so -x c++ kernels/*.cu test/cuda_sim/lib/two_gpus.cc"), 0, 'the module of simulated GPUs');
 	my $models = '"hyperparameters": {"GBM": [{"num_boost_round": 5}, {"num_boost_round": 6, "num_leaves": 7}], "LR": {}}, "verbosity": 2';
@@ -250,6 +250,14 @@ SKIP:
 	my $bag = told('"num_gpus": 1, "num_bag_folds": 3, "ag_args_ensemble": {"fold_fitting_strategy": "sequential_local"}, "hyperparameters": {"GBM": {"num_boost_round": 5}}');
 	is($node->safe_psql('postgres', q{SELECT string_agg(DISTINCT concat_ws(' ', device, num_gpus), ', ') FROM ag_leaderboard('quick') WHERE model = 'GBM_BAG_L1'}), 'cuda:0 1', 'a bag on a GPU')
 	  or diag($bag);
+
+	# seconds on GPUs are counted
+	$node->append_conf('postgresql.conf', "shared_preload_libraries = '\$libdir/ag_pg'");
+	$node->restart;
+	told('"num_gpus": 0, "hyperparameters": {"GBM": {"num_boost_round": 5}}');
+	is($node->safe_psql('postgres', 'SELECT fits > 0, gpu_time FROM ag_stats'), 't|0', 'ag_stats: none on the CPU');
+	told('"num_gpus": 1, "hyperparameters": {"GBM": {"num_boost_round": 5}}');
+	is($node->safe_psql('postgres', 'SELECT gpu_time > 0 FROM ag_stats'), 't', 'ag_stats: some on a GPU');
 }
 $node->stop;
 done_testing();

@@ -142,6 +142,28 @@ $node->safe_psql('postgres', q{SELECT ag_wait(id, 60) FROM ag_jobs WHERE model =
 is($node->safe_psql('postgres', q{SELECT string_agg(version::text, ' ' ORDER BY version) FROM ag_jobs WHERE model = 'same'}), '1 2 3 4 5 6', 'six of one name give six versions');
 nothing_runs('many jobs');
 
+# behind a pooler every transaction may meet another session, which is wiped between two clients
+my @pool = map { $node->background_psql('postgres') } 1 .. 2;
+$pool[0]->query_safe('BEGIN');
+$job = $pool[0]->query_safe(quick('pooled') =~ s/;?$/;/r);
+chomp $job;
+$pool[0]->query_safe('COMMIT');
+$pool[0]->query_safe('DISCARD ALL');
+is($pool[1]->query_safe("SELECT ag_wait($job, 20);"), 'succeeded', 'a pooler: another session waits');
+is($pool[1]->query_safe(q{SELECT count(ag_predict('pooled', s)) FROM small s;}), '300', 'a pooler: and predicts');
+$pool[1]->query_safe('DISCARD ALL');
+is($pool[1]->query_safe(q{SELECT count(ag_predict('pooled', s)) FROM small s;}), '300', 'a pooler: also after DISCARD ALL');
+$job = $pool[0]->query_safe(slow_fit('"name": "pooled"') =~ s/ag_fit/ag_fit_async/r =~ s/;?$/;/r);
+chomp $job;
+$pool[0]->query_safe('DISCARD ALL');
+$pool[0]->quit;
+ok(runs($job), 'a pooler: whose session has gone runs');
+$began = time;
+is($pool[1]->query_safe("SELECT ag_cancel($job);"), 't', 'a pooler: another session cancels');
+cmp_ok(time - $began, '<', 1, 'a pooler: within a second');
+$pool[1]->quit;
+nothing_runs('a pooler');
+
 # NOTIFY
 $session = $node->background_psql('postgres');
 $session->query_safe('LISTEN ag_job');

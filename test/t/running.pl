@@ -33,6 +33,9 @@ is(seen('count(*)', role => 'nosy'), '0', 'another role does not');
 is(seen('count(*)', database => 'other'), '0', 'nor another database');
 my $pid = seen('pid');
 is($node->safe_psql('postgres', "SELECT query LIKE 'SELECT ag_fit%' FROM pg_stat_activity WHERE pid = $pid"), 't', 'pid is the session');
+my @waits = $node->safe_psql('postgres', 'SHOW server_version_num') >= 170000 ? ('AgTrainer', 'AgFit') : ('Extension', 'Extension');
+ok($node->poll_query_until('postgres', qq{SELECT string_agg(concat_ws(' ', backend_type, wait_event_type, wait_event), ', ' ORDER BY backend_type)
+	= 'ag_pg supervisor Extension $waits[0], client backend Extension $waits[1]' FROM pg_stat_activity WHERE backend_type LIKE 'ag_pg%' OR pid = $pid}), 'who waits for what');
 $node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
 $fit->finish;
 like($err, qr/canceling statement/, 'which is cancelled by it');

@@ -83,18 +83,18 @@ model_done(const AgFit *fit, double fraction)
 
 /* The models that were not begun, of this level and those above, and what is fitted again when they are done. */
 static void
-count_waiting(const AgFit *fit, AgOutlook *outlook)
+count_waiting(AgFit *fit, AgOutlook *outlook)
 {
-	const AgValidation *v = &fit->validation;
-	double n_children = v->n_folds > 0 ? (double) v->n_folds * v->n_sets : 1.0;
-
 	for (int m = 0; m < fit->options->n_models; m++)
 	{
-		AgFamilyId family = fit->options->models[m].family->id;
+		const AgModelConfig *config = &fit->options->models[m];
+		AgFamilyId family = config->family->id;
 		double units = ag_outlook_units(family);
 		double levels = fit->n_levels - fit->level + (m > fit->at_model);
+		AgFitModel model;
 
-		ag_outlook_waits(outlook, family, units * n_children * levels);
+		ag_fit_model_begin(fit, config, &model);
+		ag_outlook_waits(outlook, family, units * ag_fit_n_children(fit, &model) * levels);
 		if (fit->options->refit_full == AG_REFIT_ALL)
 			ag_outlook_waits(outlook, family, units * fit->n_levels);
 		else if (fit->options->refit_full == AG_REFIT_BEST) /* who knows which */
@@ -104,7 +104,7 @@ count_waiting(const AgFit *fit, AgOutlook *outlook)
 
 /* Of the whole fit. Whoever tries whether stacking helps will have use for all of his time. */
 static double
-fit_done(const AgFit *fit, double fraction)
+fit_done(AgFit *fit, double fraction)
 {
 	AgOutlook outlook = fit->outlook;
 	double elapsed = ag_fit_seconds(fit->job->started_ns);
@@ -130,7 +130,7 @@ fit_done(const AgFit *fit, double fraction)
 }
 
 static void
-keep_standing(const AgFit *fit, double fraction)
+keep_standing(AgFit *fit, double fraction)
 {
 	AgStanding *standing = fit->host->standing;
 	double value;
