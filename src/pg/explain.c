@@ -15,6 +15,7 @@
 #include "pg/call.h"
 #include "pg/choice.h"
 #include "pg/errors.h"
+#include "pg/slow.h"
 #include "pg/srf.h"
 
 /* --- the columns' values, as texts */
@@ -110,14 +111,16 @@ explain(const AgOpenModel *model, const double *features, int output)
 	AgMem mem;
 	AgError error;
 	AgContext ctx = {.mem = &mem, .deadline_ns = INT64_MAX, .error = &error};
+	AgSlow slow;
 
+	ag_slow_begin(&slow, "ag_explain");
 	explanation->contributions = palloc0(sizeof(double) * Max(model->n_inputs, 1));
 	explanation->n_steps = 1;
 	ag_mem_init(&mem, INT64_MAX);
 	ag_error_init(&error);
 	for (int step = 0; step < explanation->n_steps; step++)
 	{
-		CHECK_FOR_INTERRUPTS();
+		ag_slow_tell(&slow, step, explanation->n_steps, "steps");
 		ag_error_check(
 			ag_predictor_explain(&ctx, model->predictor, features, output, step, explanation),
 			&error);

@@ -19,6 +19,7 @@
 #include "pg/catalog.h"
 #include "pg/errors.h"
 #include "pg/evaluate.h"
+#include "pg/slow.h"
 #include "pg/srf.h"
 
 #define SEED 0x696d706f /* of the sample and the shuffles */
@@ -41,6 +42,8 @@ typedef struct Shuffling
 	double score;     /* of the rows as they are */
 	double *shuffled; /* features */
 	int32 *order;
+	AgSlow slow;
+	int64 n_done, n_todo; /* shuffles */
 } Shuffling;
 
 /* Higher is better. */
@@ -116,7 +119,7 @@ measure(Shuffling *shuffling, Importance *importance, int n_sets)
 
 	for (int set = 0; set < n_sets; set++)
 	{
-		CHECK_FOR_INTERRUPTS();
+		ag_slow_tell(&shuffling->slow, shuffling->n_done++, shuffling->n_todo, "shuffles");
 		falls[set] = fall(shuffling, importance->input, set);
 		sum += falls[set];
 	}
@@ -257,9 +260,13 @@ ag_sql_feature_importance(PG_FUNCTION_ARGS)
 		if (!model->inputs[i].is_used || !is_asked(column, asked, n_asked))
 			continue;
 		importances[n].input = i;
-		importances[n].name = column;
-		measure(&shuffling, &importances[n++], n_sets);
+		importances[n++].name = column;
 	}
+	shuffling.n_done = 0;
+	shuffling.n_todo = (int64) n * n_sets;
+	ag_slow_begin(&shuffling.slow, "ag_feature_importance");
+	for (int i = 0; i < n; i++)
+		measure(&shuffling, &importances[i], n_sets);
 	qsort(importances, n, sizeof(Importance), by_importance);
 	for (int i = 0; i < n; i++)
 	{

@@ -119,6 +119,19 @@ is(join(' ', $out =~ /^(t|revoked|granted)$/mg), 't t t t revoked granted t t t 
 is(() = $out =~ /model "secret" does not exist/g, 5, 'and is nobody else\'s');
 is(() = $out =~ /permission denied for function ag_predict_class/g, 2, 'nor beyond the right to execute');
 
+# definers within definers: each level has its own role's rights, and nobody's else, on the way in and on the way out
+try('mallory', qq{CREATE FUNCTION lair.steal() RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS \$\$ BEGIN RETURN ag_predict_class('secret', $row); END \$\$; GRANT USAGE ON SCHEMA lair TO alice, reader; GRANT EXECUTE ON FUNCTION lair.steal() TO PUBLIC});
+try('alice', qq{CREATE FUNCTION ward.lend() RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS \$\$ BEGIN RETURN ag_predict_class('secret', $row); END \$\$; GRANT EXECUTE ON FUNCTION ward.lend() TO mallory;
+	CREATE FUNCTION ward.nest() RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS \$\$ BEGIN PERFORM ag_predict_class('secret', $row); RETURN lair.steal(); END \$\$; GRANT EXECUTE ON FUNCTION ward.nest() TO mallory;});
+refuses('alice', 'SELECT lair.steal()', qr/model "secret" does not exist/, 'a definer has no right of who calls him');
+refuses('mallory', 'SELECT ward.nest()', qr/model "secret" does not exist/, 'nor of a definer who calls him');
+refuses('alice', q{SELECT ag_fit('SELECT lair.steal() AS a, 1 AS b', 'b', '{"name": "nest"}')}, qr/model "secret" does not exist/, 'nor as data of a fit');
+refuses('alice', q{SELECT ag_evaluate('secret', 'SELECT lair.steal() AS who, 1 AS x, 1 AS code, ''n'' AS note, ''ill'' AS y')}, qr/model "secret" does not exist/, 'nor of an evaluation');
+try('mallory', q{CREATE FUNCTION lair.wrap() RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN PERFORM ward.lend(); RETURN lair.steal(); END $$; GRANT EXECUTE ON FUNCTION lair.wrap() TO PUBLIC});
+like(try('mallory', 'SELECT ward.lend()'), qr/^(ill|well)$/m, 'what a definer lends');
+refuses('mallory', 'SELECT lair.wrap()', qr/model "secret" does not exist/, 'is his no longer when he is done');
+refuses('reader', 'SELECT lair.wrap()', qr/model "secret" does not exist/, 'whoever asked');
+
 # ---- leaky functions see no row before the views' own conditions
 
 try('mallory', q{CREATE FUNCTION lair.leak(text) RETURNS boolean LANGUAGE plpgsql COST 0.0000001 AS $$ BEGIN RAISE WARNING 'saw %', $1; RETURN true; END $$;

@@ -21,13 +21,13 @@ append_to_file("$dir/clock.c", q~
 #include <time.h>
 #include <unistd.h>
 
-static volatile int64_t *offset;
+static volatile int64_t *offset; /* of the wall clock, and of the one that only goes forward */
 
 __attribute__((constructor)) static void
 begin(void)
 {
 	int fd = open(OFFSET_FILE, O_RDONLY | O_CLOEXEC);
-	void *at = mmap(NULL, 8, PROT_READ, MAP_SHARED, fd, 0);
+	void *at = mmap(NULL, 16, PROT_READ, MAP_SHARED, fd, 0);
 
 	if (at != MAP_FAILED)
 		offset = at;
@@ -35,9 +35,9 @@ begin(void)
 }
 
 static int64_t
-seconds(void)
+seconds(clockid_t clock)
 {
-	return offset != NULL ? *offset : 0;
+	return offset == NULL ? 0 : clock == CLOCK_REALTIME ? offset[0] : clock == CLOCK_MONOTONIC ? offset[1] : 0;
 }
 
 int
@@ -45,8 +45,8 @@ clock_gettime(clockid_t clock, struct timespec *now)
 {
 	int rc = (int) syscall(SYS_clock_gettime, clock, now);
 
-	if (rc == 0 && clock == CLOCK_REALTIME)
-		now->tv_sec += seconds();
+	if (rc == 0)
+		now->tv_sec += seconds(clock);
 	return rc;
 }
 
@@ -75,13 +75,13 @@ time(time_t *out)
 ~);
 sub put_clock
 {
-	my ($seconds) = @_;
+	my ($seconds, $forward) = @_;
 	open my $file, '+<', "$dir/offset" or die $!;
-	syswrite $file, pack('q', $seconds);
+	syswrite $file, pack('qq', $seconds, $forward // 0);
 	close $file;
 	return;
 }
-append_to_file("$dir/offset", pack('q', 0));
+append_to_file("$dir/offset", pack('qq', 0, 0));
 system('cc', '-shared', '-fPIC', '-O1', "-DOFFSET_FILE=\"$dir/offset\"", '-o', "$dir/clock.so", "$dir/clock.c") == 0
   or plan(skip_all => 'no C compiler');
 
@@ -181,5 +181,14 @@ is($node->safe_psql('postgres', "SELECT ag_cancel($job)"), 't', 'ag_cancel');
 cmp_ok(Time::HiRes::clock_gettime(Time::HiRes::CLOCK_MONOTONIC()) - $began, '<', 1.5, 'is as quick as ever');
 put_clock(0);
 nothing_left($node, 'clocks');
+
+# what takes long says so every ten seconds: here they are over at once
+my $long = start_fit($node, q{SET statement_timeout = 20000; SELECT count(*) FROM ag_feature_importance('done', 'SELECT x, y FROM small, generate_series(1, 100)', 20000, 1000)});
+sleep 1;
+put_clock(0, 11);
+ok(wait_until(10, sub { $long->{run}->pump_nb; $long->{err} =~ /NOTICE:  00000: ag_feature_importance: \d+ of 1000 shuffles after 1\d s/ }), 'a call that takes long says how far it is') or diag($long->{err});
+$node->safe_psql('postgres', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '%ag_feature_importance%' AND pid <> pg_backend_pid()});
+end_fit($long);
+like($long->{err}, qr/canceling statement due to user request/, 'and can be stopped');
 $node->stop;
 done_testing();
