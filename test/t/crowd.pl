@@ -4,6 +4,7 @@
 use strict;
 use warnings;
 use lib 'test/perl';
+BEGIN { $ENV{PG_TEST_TIMEOUT_DEFAULT} //= 180 + ($ENV{AG_CROWD_SECONDS} // 5); } # of the session that looks, all in all
 use AgFit;
 use IPC::Run ();
 use PostgreSQL::Test::Cluster;
