@@ -85,10 +85,10 @@ sub small_group
 	ok($limit > 1024 && $limit <= 2048 * 0.6, "fits may use 60 % of the group ($limit MB)");
 	is($node->safe_psql('postgres', quick('usual')), 'usual', 'a fit works');
 
-	# more rows than that: an error of ours, before the kernel has to act. NULL takes as much room as a number, and no time.
-	my $columns = join ', ', map { "NULL::float8 AS x$_" } 1 .. 400;
+	# more rows than that: an error of ours, before the kernel has to act
+	my $large = q{SELECT i AS y, repeat(md5(i::text), 1000) AS x FROM generate_series(1, 60000) i};
 	my $err = '';
-	$node->psql('postgres', qq{SELECT ag_fit('SELECT i AS y, $columns FROM generate_series(1, 600000) i', 'y', '{"name": "large", "verbosity": 0}')}, stderr => \$err);
+	$node->psql('postgres', qq{SELECT ag_fit('$large', 'y', '{"name": "large", "verbosity": 0}')}, stderr => \$err);
 	like($err, qr/ERROR:  out of memory.*\nHINT:/s, 'more rows than they may use: an error with a hint');
 	nothing_left($node, 'more rows than there is memory for');
 
@@ -96,7 +96,7 @@ sub small_group
 	$node->safe_psql('postgres', q{LOAD 'ag_pg'; ALTER SYSTEM SET ag_pg.memory_limit = '64GB'});
 	$node->reload;
 	put_limit(700 << 20) or return;
-	$node->psql('postgres', qq{SELECT ag_fit('SELECT i AS y, $columns FROM generate_series(1, 600000) i', 'y', '{"name": "large", "verbosity": 0}')}, stderr => \$err);
+	$node->psql('postgres', qq{SELECT ag_fit('$large', 'y', '{"name": "large", "verbosity": 0}')}, stderr => \$err);
 	like($err, qr/ERROR:  .*ag_trainer was killed by signal 9\nHINT:  The system may have run out of memory/, 'more than the group has: the trainer is ended, and the call says so');
 	nothing_left($node, 'a trainer that the kernel ended');
 	ok(!is_gone($bystander->{pid}), 'another session goes on');
