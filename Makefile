@@ -147,7 +147,8 @@ bench-train: build/bench/train_table build/bench/build_histogram
 .PHONY: bench-train
 
 bench-predict:
-	test/with_cluster -d bench -c 'shared_buffers = 512MB' test/bench/predict.sh
+	test/with_cluster -d bench -c 'shared_buffers = 512MB' -c 'max_connections = 150' -c "shared_preload_libraries = 'ag_pg'" \
+		test/bench/predict.sh
 .PHONY: bench-predict
 
 bench-stream:

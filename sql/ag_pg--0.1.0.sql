@@ -246,7 +246,8 @@ GRANT SELECT ON @extschema@.ag_jobs TO PUBLIC;
 
 CREATE FUNCTION @extschema@.ag_stats_read()
     RETURNS TABLE (fits bigint, fits_failed bigint, fits_cancelled bigint, fit_rows bigint, fit_time double precision,
-        gpu_time double precision, predictions bigint, cache_hits bigint, cache_misses bigint, since timestamptz)
+        gpu_time double precision, predictions bigint, cache_hits bigint, shared_hits bigint,
+        cache_misses bigint, shared_models bigint, shared_bytes bigint, since timestamptz)
     LANGUAGE c VOLATILE PARALLEL SAFE ROWS 1 AS 'MODULE_PATHNAME', 'ag_sql_stats_read';
 COMMENT ON FUNCTION @extschema@.ag_stats_read() IS 'what the view ag_stats shows';
 
@@ -266,7 +267,10 @@ COMMENT ON COLUMN @extschema@.ag_stats.fit_time IS 'seconds that those took';
 COMMENT ON COLUMN @extschema@.ag_stats.gpu_time IS 'seconds of whole GPUs that their models took';
 COMMENT ON COLUMN @extschema@.ag_stats.predictions IS 'rows predicted by ag_predict and its kin, and by ag_predict_table';
 COMMENT ON COLUMN @extschema@.ag_stats.cache_hits IS 'times that a statement found a model in its session''s cache';
-COMMENT ON COLUMN @extschema@.ag_stats.cache_misses IS 'times that a model had to be read from its table';
+COMMENT ON COLUMN @extschema@.ag_stats.shared_hits IS 'times that it found one that another session had decoded, in shared memory';
+COMMENT ON COLUMN @extschema@.ag_stats.cache_misses IS 'times that a model had to be read from its table and decoded';
+COMMENT ON COLUMN @extschema@.ag_stats.shared_models IS 'decoded models in shared memory now (ag_pg.shared_model_cache_size)';
+COMMENT ON COLUMN @extschema@.ag_stats.shared_bytes IS 'bytes of shared memory that they take, and dropped ones that sessions have not let go of yet';
 ALTER VIEW @extschema@.ag_stats OWNER TO @extowner@;
 GRANT SELECT ON @extschema@.ag_stats TO PUBLIC;
 

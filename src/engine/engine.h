@@ -19,6 +19,8 @@ typedef struct AgImagePart
 	int member;
 	const void *data;
 	size_t size;
+	const void *
+		layout; /* where the context trusts images: what ag_predictor_layout_write wrote, or NULL where that was nothing */
 } AgImagePart;
 
 /* A member as the catalogue has it: what the loader needs to put the ensemble together. */
@@ -53,6 +55,15 @@ AgStatus ag_predictor_open(const AgContext *ctx, const AgImagePart *parts, int n
 						   const AgMemberRef *members, int n_members, int member,
 						   AgPredictor **predictor);
 void ag_predictor_close(AgPredictor *predictor); /* NULL allowed */
+
+/*
+ * For processes that have a predictor's bytes together. One opens the parts, prepares for many rows, and writes for each part what it
+ * made of it, to[bytes], 64-byte aligned, which holds no address; 0 bytes: nothing. Others of the same build then open parts and layouts with a
+ * context that trusts images: without checks, in place, and with the same predictions.
+ */
+AgStatus ag_predictor_prepare_rows(const AgContext *ctx, AgPredictor *predictor);
+size_t ag_predictor_layout_bytes(const AgPredictor *predictor, int member);
+void ag_predictor_layout_write(const AgPredictor *predictor, int member, void *to);
 
 AgProblem ag_predictor_problem(const AgPredictor *predictor);
 AgType ag_predictor_label_type(const AgPredictor *predictor);

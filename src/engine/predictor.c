@@ -195,6 +195,34 @@ ag_predictor_run(AgPredictor *predictor, const AgValue *values, double *out)
 		ag_heat(predictor->temperature, n_outputs, out);
 }
 
+/* ---- for other processes ---- */
+
+static const AgModel *
+model_of(const AgPredictor *predictor, int member)
+{
+	for (int i = 0; i < predictor->n_leaves; i++)
+		if (predictor->leaves[i].ordinal == member)
+			return &predictor->leaves[i].model;
+	return NULL;
+}
+
+size_t
+ag_predictor_layout_bytes(const AgPredictor *predictor, int member)
+{
+	const AgModel *model = model_of(predictor, member);
+
+	return model == NULL ? 0 : ag_model_layout_bytes(model);
+}
+
+void
+ag_predictor_layout_write(const AgPredictor *predictor, int member, void *to)
+{
+	const AgModel *model = model_of(predictor, member);
+
+	if (model != NULL)
+		ag_model_layout_write(model, to);
+}
+
 /* ---- many rows ---- */
 
 int
@@ -229,8 +257,8 @@ longest_vector(const AgPredictor *predictor)
 	return longest;
 }
 
-static AgStatus
-prepare_rows(const AgContext *ctx, AgPredictor *predictor)
+AgStatus
+ag_predictor_prepare_rows(const AgContext *ctx, AgPredictor *predictor)
 {
 	AgContext own = *ctx; /* what stays with the predictor comes from its memory */
 	size_t n_scratch = 0, n_sums = 0, n_stacked = 0;
@@ -338,7 +366,7 @@ AgStatus
 ag_predictor_run_rows(const AgContext *ctx, AgPredictor *predictor, int64_t n_rows,
 					  const double *features, double *out)
 {
-	AG_TRY(prepare_rows(ctx, predictor));
+	AG_TRY(ag_predictor_prepare_rows(ctx, predictor));
 	for (int64_t at = 0; at < n_rows; at += predictor->n_rows_at_once)
 	{
 		int64_t n =

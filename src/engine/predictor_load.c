@@ -163,6 +163,8 @@ open_leaf(Loading *loading, const AgMemberRef *member, int depth, AgLeaf **opene
 	leaf->ordinal = member->ordinal;
 	leaf->vector = vector;
 	predictor->n_leaves++;
+	if (part->layout != NULL)
+		AG_TRY(ag_model_use_layout(loading->ctx, &leaf->model, part->layout));
 	if (ag_model_n_features(&leaf->model) != (uint32_t) predictor->vectors[vector].n_features ||
 		!ag_model_fits(&leaf->model, predictor->pipeline->problem) ||
 		ag_model_n_out(&leaf->model) != (uint32_t) predictor->n_outputs)

@@ -13,8 +13,10 @@
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
+#include "utils/uuid.h"
 
 #include "pg/catalog.h"
+#include "pg/share.h"
 
 /* The statement with the schema put in. */
 static char *
@@ -112,6 +114,17 @@ no_member(const AgModelName *name)
 
 PG_FUNCTION_INFO_V1(ag_sql_drop);
 
+/* Should the transaction not commit after all, the next session that predicts with it shares it again. */
+static void
+forget_shared(void *arg, HeapTuple row, TupleDesc desc)
+{
+	bool is_null;
+	Datum id = heap_getattr(row, 1, desc, &is_null);
+
+	if (!is_null)
+		ag_share_forget(DatumGetUUIDP(id));
+}
+
 /* Every version of 'name', or 'name@3' alone. Their columns, members and bytes go with them (foreign keys). */
 Datum
 ag_sql_drop(PG_FUNCTION_ARGS)
@@ -131,9 +144,10 @@ ag_sql_drop(PG_FUNCTION_ARGS)
 	values[0] = CStringGetTextDatum(name.name);
 	values[1] = Int32GetDatum(name.version);
 	values[2] = CStringGetTextDatum(row->owner);
-	n_versions = ag_catalog_execute("DELETE FROM @.ag_predictor WHERE name = $1 AND "
-									"($2 = 0 OR version = $2) AND owner = $3",
-									3, types, values, NULL);
+	n_versions = ag_catalog_execute_on("ag_predictor",
+									   "DELETE FROM @.ag_predictor WHERE name = $1 AND "
+									   "($2 = 0 OR version = $2) AND owner = $3 RETURNING id",
+									   3, types, values, NULL, forget_shared, NULL);
 	if (n_versions == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("model \"%s\" does not exist", model),

@@ -4,6 +4,8 @@
  * A statement's models are pinned, so the cache may pass its size while one statement needs more; what is unpinned goes
  * first, least recently used first. Versions are immutable and their ids never come again: nothing has to be
  * invalidated. (Which version a name means, and whether the user may use it, is the caller's question, every statement.)
+ *
+ * Where the server shares models (share.h), an entry's bytes and tables lie there, and what the session has of its own is little.
  */
 #include "postgres.h"
 
@@ -19,6 +21,7 @@
 #include "pg/catalog.h"
 #include "pg/errors.h"
 #include "pg/settings.h"
+#include "pg/share.h"
 #include "pg/stats.h"
 
 typedef struct Entry
@@ -26,6 +29,7 @@ typedef struct Entry
 	dlist_node node; /* in `entries`, most recently used first */
 	AgOpenModel model;
 	int n_pins;
+	AgShare share; /* where its bytes lie, or: */
 	int n_images;
 	void **images;
 } Entry;
@@ -40,30 +44,41 @@ static AgMem cache_memory; /* without a limit of its own: evict() keeps it withi
 static dlist_head entries = DLIST_STATIC_INIT(entries);
 static uint64 n_openings;
 
+static void
+images_free(Entry *entry)
+{
+	for (int i = 0; i < entry->n_images; i++)
+		ag_mem_free(&cache_memory, entry->images[i]);
+	ag_mem_free(&cache_memory, entry->images);
+	entry->n_images = 0;
+	entry->images = NULL;
+}
+
 /* Safe on an entry that is only half made. */
 static void
 entry_free(Entry *entry)
 {
 	ag_predictor_close(entry->model.predictor);
-	for (int i = 0; i < entry->n_images; i++)
-		ag_mem_free(&cache_memory, entry->images[i]);
-	ag_mem_free(&cache_memory, entry->images);
+	ag_share_detach(&entry->share);
+	images_free(entry);
 	ag_mem_free(&cache_memory, entry->model.member);
 	ag_mem_free(&cache_memory, entry);
 }
 
+/* What there is too much of, and shared models that others wait for room of. */
 static void
 evict(void)
 {
 	int64 limit = (int64) ag_setting_model_cache_kb * 1024;
 	dlist_node *node = dlist_is_empty(&entries) ? NULL : dlist_tail_node(&entries);
 
-	while (node != NULL && atomic_load(&cache_memory.used_bytes) > limit)
+	while (node != NULL)
 	{
 		Entry *entry = dlist_container(Entry, node, node);
 
 		node = dlist_has_prev(&entries, node) ? dlist_prev_node(&entries, node) : NULL;
-		if (entry->n_pins == 0)
+		if (entry->n_pins == 0 &&
+			(atomic_load(&cache_memory.used_bytes) > limit || ag_share_is_retired(&entry->share)))
 		{
 			dlist_delete(&entry->node);
 			entry_free(entry);
@@ -130,39 +145,87 @@ mark_needed(const AgMemberRow *rows, int n, int ordinal, bool *needed)
 	}
 }
 
-static void
-open_predictor(Entry *entry, const AgMemberRow *rows, int n, const bool *needed, int ordinal)
+/* What opening a predictor looks at beside its bytes. */
+typedef struct Wanted
 {
-	AgImagePart *parts = palloc(sizeof(AgImagePart) * (n + 1));
-	AgMemberRef *refs = palloc(sizeof(AgMemberRef) * n);
+	AgMemberRef *refs;
+	int n;
+	int ordinal;
+} Wanted;
+
+static void
+wanted_init(Wanted *wanted, const AgMemberRow *rows, int n, int ordinal)
+{
+	wanted->refs = palloc(sizeof(AgMemberRef) * n);
+	wanted->n = n;
+	wanted->ordinal = ordinal;
+	for (int i = 0; i < n; i++)
+		wanted->refs[i] = (AgMemberRef){.ordinal = rows[i].ordinal,
+										.name = rows[i].name,
+										.family = rows[i].family,
+										.n_inputs = rows[i].n_inputs,
+										.inputs = rows[i].inputs,
+										.weights = rows[i].weights,
+										.temperature = rows[i].temperature};
+}
+
+static void
+open_predictor(Entry *entry, const Wanted *wanted, const AgImagePart *parts, int n_parts,
+			   bool for_rows)
+{
 	AgError error;
-	AgContext ctx = {.mem = &cache_memory, .deadline_ns = INT64_MAX, .error = &error};
+	AgContext ctx = {.mem = &cache_memory,
+					 .deadline_ns = INT64_MAX,
+					 .error = &error,
+					 .trusts_checksums = true, /* ag_catalog_image has compared the parts' */
+					 .trusts_images = entry->share.segment != NULL};
+
+	ag_error_init(&error);
+	ag_error_check(ag_predictor_open(&ctx, parts, n_parts, wanted->refs, wanted->n, wanted->ordinal,
+									 &entry->model.predictor),
+				   &error);
+	if (for_rows)
+		ag_error_check(ag_predictor_prepare_rows(&ctx, entry->model.predictor), &error);
+}
+
+static void
+open_shared(Entry *entry, const Wanted *wanted)
+{
+	int n_parts;
+	AgImagePart *parts = ag_share_parts(&entry->share, &n_parts);
+
+	open_predictor(entry, wanted, parts, n_parts, false);
+}
+
+/* The bytes of the members that are needed, read and checked; then, where that can be, others' bytes instead of these. */
+static void
+open_stored(Entry *entry, const AgMemberRow *rows, const bool *needed, const Wanted *wanted)
+{
+	AgImagePart *parts = palloc(sizeof(AgImagePart) * (wanted->n + 1));
 	int n_parts = 0;
 
-	entry->images = must_get(n + 1, sizeof(void *));
-	for (int i = -1; i < n; i++) /* -1: the pipeline */
+	entry->images = must_get(wanted->n + 1, sizeof(void *));
+	for (int i = -1; i < wanted->n; i++) /* -1: the pipeline */
 	{
 		AgImagePart *part = &parts[n_parts];
 
 		if (i >= 0 && !needed[i])
 			continue;
 		part->member = i < 0 ? 0 : rows[i].ordinal;
+		part->layout = NULL;
 		part->data = entry->images[n_parts] =
 			ag_catalog_image(&entry->model.id, part->member, &cache_memory, &part->size);
 		if (part->data != NULL)
 			entry->n_images = ++n_parts;
 	}
-	for (int i = 0; i < n; i++)
-		refs[i] = (AgMemberRef){.ordinal = rows[i].ordinal,
-								.name = rows[i].name,
-								.family = rows[i].family,
-								.n_inputs = rows[i].n_inputs,
-								.inputs = rows[i].inputs,
-								.weights = rows[i].weights,
-								.temperature = rows[i].temperature};
-	ag_error_init(&error);
-	ag_error_check(
-		ag_predictor_open(&ctx, parts, n_parts, refs, n, ordinal, &entry->model.predictor), &error);
+	open_predictor(entry, wanted, parts, n_parts, ag_share_is_on());
+	if (!ag_share_publish(&entry->share, &entry->model.id, entry->model.member,
+						  entry->model.predictor, parts, n_parts))
+		return;
+	ag_predictor_close(entry->model.predictor);
+	entry->model.predictor = NULL;
+	images_free(entry);
+	open_shared(entry, wanted);
 }
 
 static void
@@ -173,6 +236,7 @@ load(Entry *entry, const pg_uuid_t *id, const char *member)
 	AgMemberRow *rows = ag_catalog_members(id, &n);
 	const AgMemberRow *row = find_member(rows, n, member);
 	bool *needed = palloc0(sizeof(bool) * n);
+	Wanted wanted;
 
 	model->id = *id;
 	model->opening = ++n_openings;
@@ -181,8 +245,18 @@ load(Entry *entry, const pg_uuid_t *id, const char *member)
 	if (!row->can_infer)
 		ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 						errmsg("member \"%s\" of the model can't predict", member)));
-	mark_needed(rows, n, row->ordinal, needed);
-	open_predictor(entry, rows, n, needed, row->ordinal);
+	wanted_init(&wanted, rows, n, row->ordinal);
+	if (ag_share_attach(&entry->share, id, member))
+	{
+		ag_stats_count(AG_STAT_SHARED_HITS, 1);
+		open_shared(entry, &wanted);
+	}
+	else
+	{
+		ag_stats_count(AG_STAT_CACHE_MISSES, 1);
+		mark_needed(rows, n, row->ordinal, needed);
+		open_stored(entry, rows, needed, &wanted);
+	}
 	model->problem = ag_predictor_problem(model->predictor);
 	model->label_type = ag_predictor_label_type(model->predictor);
 	model->label = ag_predictor_label_name(model->predictor);
@@ -253,9 +327,12 @@ ag_cache_get(const pg_uuid_t *id, const char *member, MemoryContext keeper)
 {
 	Entry *entry = find(id, member);
 
-	ag_stats_count(entry != NULL ? AG_STAT_CACHE_HITS : AG_STAT_CACHE_MISSES, 1);
 	if (entry != NULL)
+	{
+		ag_stats_count(AG_STAT_CACHE_HITS, 1);
+		ag_share_touch(&entry->share);
 		dlist_move_head(&entries, &entry->node);
+	}
 	else
 	{
 		ag_stats_attach();
@@ -280,6 +357,7 @@ ag_cache_pin_again(const AgOpenModel *model, uint64 opening, MemoryContext keepe
 		if (&entry->model != model || entry->model.opening != opening)
 			continue;
 		ag_stats_count(AG_STAT_CACHE_HITS, 1);
+		ag_share_touch(&entry->share);
 		dlist_move_head(&entries, &entry->node);
 		pin(entry, keeper);
 		return true;

@@ -9,6 +9,7 @@
 #include "pg/job.h"
 #include "pg/plan_note.h"
 #include "pg/settings.h"
+#include "pg/share.h"
 #include "pg/stats.h"
 
 PG_MODULE_MAGIC;
@@ -21,6 +22,7 @@ _PG_init(void)
 	ag_settings_define();
 	ag_stats_init();
 	ag_plan_note_init();
+	ag_share_init();
 	if (process_shared_preload_libraries_in_progress)
 		ag_job_launcher_register();
 }

@@ -22,6 +22,7 @@ bool ag_setting_sandbox = true;
 int ag_setting_job_retention_min = 30 * 24 * 60;
 int ag_setting_default_time_limit_s = 300;
 int ag_setting_model_cache_kb = 256 * 1024;
+int ag_setting_shared_model_cache_kb = 256 * 1024;
 
 static const struct config_enum_entry gpu_fallbacks[] = {
 	{"warn", AG_GPU_FALLBACK_WARN, false},
@@ -85,6 +86,12 @@ ag_settings_define(void)
 							"Memory that a session's decoded models may take.", NULL,
 							&ag_setting_model_cache_kb, 256 * 1024, 0, MAX_KILOBYTES, PGC_USERSET,
 							GUC_UNIT_KB, NULL, NULL, NULL);
+	DefineCustomIntVariable(
+		"ag_pg.shared_model_cache_size",
+		"Shared memory for decoded models that all sessions use together.",
+		"Before PostgreSQL 17 it needs ag_pg in shared_preload_libraries. 0 shares none.",
+		&ag_setting_shared_model_cache_kb, 256 * 1024, 0, MAX_KILOBYTES, PGC_SIGHUP, GUC_UNIT_KB,
+		NULL, NULL, NULL);
 	ag_reserve_settings("ag_pg");
 }
 

@@ -25,7 +25,8 @@ extern bool ag_setting_log_fits;
 extern bool ag_setting_sandbox;          /* of a fit in a session too */
 extern int ag_setting_job_retention_min; /* -1: for ever */
 extern int ag_setting_default_time_limit_s;
-extern int ag_setting_model_cache_kb; /* a session */
+extern int ag_setting_model_cache_kb;        /* a session */
+extern int ag_setting_shared_model_cache_kb; /* all sessions together; 0: nothing is shared */
 
 /* Defines them all; once a process. */
 extern void ag_settings_define(void);

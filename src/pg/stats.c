@@ -11,6 +11,7 @@
 #include "utils/timestamp.h"
 
 #include "pg/compat.h"
+#include "pg/share.h"
 #include "pg/srf.h"
 #include "pg/stats.h"
 
@@ -110,8 +111,9 @@ PG_FUNCTION_INFO_V1(ag_sql_stats_read);
 Datum
 ag_sql_stats_read(PG_FUNCTION_ARGS)
 {
-	Datum values[10];
-	bool nulls[10] = {false};
+	Datum values[AG_STAT_LAST + 3];
+	bool nulls[AG_STAT_LAST + 3] = {false};
+	int64 n_models, bytes;
 	AgSrf srf;
 
 	need_shared();
@@ -125,7 +127,11 @@ ag_sql_stats_read(PG_FUNCTION_ARGS)
 		else
 			values[i] = Int64GetDatum((int64) n);
 	}
-	values[AG_STAT_LAST] = TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&shared->since));
+	ag_share_total(&n_models, &bytes);
+	values[AG_STAT_LAST] = Int64GetDatum(n_models);
+	values[AG_STAT_LAST + 1] = Int64GetDatum(bytes);
+	values[AG_STAT_LAST + 2] =
+		TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&shared->since));
 	ag_srf_row(&srf, values, nulls);
 	return (Datum) 0;
 }

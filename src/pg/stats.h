@@ -19,6 +19,7 @@ typedef enum AgStat
 	AG_STAT_GPU_MS,         /* milliseconds of whole GPUs */
 	AG_STAT_PREDICTIONS,    /* rows predicted for users */
 	AG_STAT_CACHE_HITS,     /* models that a statement found in its session's cache */
+	AG_STAT_SHARED_HITS,    /* that it then found in what all sessions share */
 	AG_STAT_CACHE_MISSES,   /* and that had to be read */
 	AG_STAT_LAST
 } AgStat;

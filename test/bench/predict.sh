@@ -29,6 +29,10 @@ seconds() { # STATEMENT...
 			awk '{s = $1 + $2} END {print s}' # the last statement's
 	done | median
 }
+seconds_once() { # STATEMENT, in one session
+	printf 'SET client_min_messages = log; SET log_statement_stats = on;\n%s;\n' "$1" >"$dir/run.sql"
+	q -f "$dir/run.sql" 2>&1 >/dev/null | sed -n 's/^!.*[^0-9.]\([0-9.]*\) s user, \([0-9.]*\) s system, [0-9.]* s elapsed.*/\1 \2/p' | awk '{s = $1 + $2} END {print s}'
+}
 per_row() { # NAME STATEMENT...
 	name=$1
 	shift
@@ -59,14 +63,31 @@ if wants rows; then
 		"$BENCH_PYTHON" "$here/predict_peers.py" "$dir/rows.csv"
 	fi
 fi
+share() { # SIZE: how much models of all sessions together; before 17 that takes the preloaded library of make bench-predict
+	q -c "ALTER SYSTEM SET ag_pg.shared_model_cache_size = '$1'" -c "SELECT pg_reload_conf()" >/dev/null
+	sleep 1
+}
+model_mb() { # NAME
+	q -c "SELECT round(sum(octet_length(data)) / 1e6, 1) FROM ag_member_part WHERE predictor = (SELECT id FROM ag_predictor WHERE name = '$1')
+		AND member IN (SELECT ordinal FROM ag_member WHERE predictor = (SELECT id FROM ag_predictor WHERE name = '$1') AND can_infer)"
+}
 if wants connect; then
-	one="SELECT ag_predict('m', t) FROM t WHERE id = 7"
+	q -c "SELECT ag_fit('SELECT $columns, y FROM t WHERE id <= 20000', 'y', '{\"name\": \"ten\", \"verbosity\": 0, \"time_limit\": 600, \"ag_args_fit\": {\"early_stop\": null},
+		\"hyperparameters\": {\"GBM\": {\"num_boost_round\": 2000, \"num_leaves\": 128, \"learning_rate\": 0.01}}}')" >/dev/null
 	warm="SELECT * FROM t WHERE id = 7"
-	show() { awk -v s="$2" -v name="$1" 'BEGIN {printf "%-58s %8.3f ms\n", name, s * 1e3}'; }
+	show() { awk -v s="$2" -v name="$1" 'BEGIN {printf "%-66s %8.3f ms\n", name, s * 1e3}'; }
 	show "point look-up without a model, first after connect" "$(seconds "$warm")"
-	show "ag_predict, first after connect" "$(seconds "$warm" "$one")"
-	show "ag_predict, first after ag_prewarm" "$(seconds "$warm" "SELECT ag_prewarm('m')" "$one")"
-	show "ag_predict, second" "$(seconds "$warm" "$one" "$one")"
+	for model in m ten; do
+		one="SELECT ag_predict('$model', t) FROM t WHERE id = 7"
+		what="$(model_mb $model) MB"
+		share 0
+		show "ag_predict, first after connect, $what, nothing shared" "$(seconds "$warm" "$one")"
+		show "... first after ag_prewarm in the session" "$(seconds "$warm" "SELECT ag_prewarm('$model')" "$one")"
+		show "... second" "$(seconds "$warm" "$one" "$one")"
+		share 256MB
+		show "the session that shares it, $what: ag_prewarm" "$(seconds_once "SELECT ag_prewarm('$model')")"
+		show "ag_predict, first after connect, shared" "$(seconds "$warm" "$one")"
+	done
 fi
 if wants lookup; then
 	cat >"$dir/plain.sql" <<SQL
@@ -78,9 +99,11 @@ SQL
 SELECT ag_predict('m', t) FROM t WHERE id = :id;
 SQL
 	# in turns, for others are at work on the machine
-	for turn in 1 2 3 4 5 6 7; do
-		for kind in plain predict; do
-			pgbench -n -M prepared -c 1 -T 2 -f "$dir/$kind.sql" 2>/dev/null | sed -n 's/^tps = \([0-9.]*\).*/\1/p' >>"$dir/$kind.tps"
+	for clients in 1 8; do
+		for turn in 1 2 3 4 5 6 7; do
+			for kind in plain predict; do
+				pgbench -n -M prepared -c $clients -j $clients -T 2 -f "$dir/$kind.sql" 2>/dev/null | sed -n 's/^tps = \([0-9.]*\).*/\1/p' >>"$dir/$kind.$clients"
+			done
 		done
 	done
 	# without the protocol: what a look-up takes of the server's time
@@ -89,15 +112,31 @@ SQL
 		s=$(seconds "$(loop "$what")")
 		awk -v s="$s" -v what="$what" 'BEGIN {printf "%-58s %8.3f us\n", "look-up of " what ", in a loop", s * 1e6 / 20000}'
 	done
-	plain=$(median <"$dir/plain.tps") predict=$(median <"$dir/predict.tps")
-	awk -v a="$plain" -v b="$predict" 'BEGIN {printf "pgbench -M prepared: %.0f tps plain, %.0f with ag_predict: %.1f %%\n", a, b, 100 * b / a}'
+	for clients in 1 8; do
+		plain=$(median <"$dir/plain.$clients") predict=$(median <"$dir/predict.$clients")
+		awk -v a="$plain" -v b="$predict" -v n=$clients \
+			'BEGIN {printf "pgbench -M prepared -c %d: %.0f tps plain, %.0f with ag_predict: %.1f %%\n", n, a, b, 100 * b / a}'
+	done
 fi
 if wants memory; then
 	q -c "SELECT ag_fit('SELECT $columns, y FROM t WHERE id <= 20000', 'y', '{\"name\": \"big\", \"verbosity\": 0, \"time_limit\": 600,
-		\"hyperparameters\": {\"XT\": {\"n_estimators\": 100}}}')" >/dev/null
-	anon="SELECT substring(pg_read_file('/proc/self/status') FROM 'RssAnon:\s*([0-9]+)')::int"
-	before=$(q -c "SELECT c1 FROM t WHERE id = 7" -c "$anon" | tail -n 1)
-	after=$(q -c "SELECT ag_predict('big', t) FROM t WHERE id = 7" -c "$anon" | tail -n 1)
-	size=$(q -c "SELECT sum(octet_length(data)) FROM ag_member_part WHERE predictor = (SELECT id FROM ag_predictor WHERE name = 'big') AND member < 2147483647")
-	echo "session with a model of $((size / 1000000)) MB: $(((after - before) / 1000)) MB more of its own memory"
+		\"hyperparameters\": {\"XT\": {\"n_estimators\": 85}}}')" >/dev/null
+	# what 100 sessions have of their own, and their parts of what they share: kB
+	for size in 0 256MB; do
+		share $size
+		for kind in c1 "ag_predict('big', t)"; do
+			pids=
+			for i in $(seq 100); do
+				q -c "SELECT $kind FROM t WHERE id = $i" -c "SELECT pg_sleep(3600)" >/dev/null 2>&1 &
+				pids="$pids $!"
+			done
+			while [ "$(q -c "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'")" -lt 100 ]; do sleep 1; done
+			kb=$(q -c "SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'" | while read -r pid; do cat "/proc/$pid/smaps_rollup"; done |
+				awk '/^Pss_(Anon|Shmem):/ {kb += $2} END {print kb}')
+			[ "$kind" = c1 ] && before=$kb
+			q -c "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'" >/dev/null
+			for pid in $pids; do wait "$pid" || :; done
+		done
+		echo "100 sessions with a model of $(model_mb big) MB, ag_pg.shared_model_cache_size = $size: $(((kb - before) / 1024)) MB more than without it"
+	done
 fi

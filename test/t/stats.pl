@@ -17,7 +17,7 @@ $node->safe_psql('postgres', q{CREATE DATABASE other});
 $node->safe_psql('other', q{CREATE EXTENSION ag_pg});
 sub stats { my ($what, $database) = @_; return $node->safe_psql($database // 'postgres', "SELECT $what FROM ag_stats"); }
 
-is(stats('fits, fits_failed, fits_cancelled, fit_rows, predictions, cache_hits, cache_misses, since <= clock_timestamp()'), '0|0|0|0|0|0|0|t', 'nothing yet');
+is(stats('fits, fits_failed, fits_cancelled, fit_rows, predictions, cache_hits, shared_hits, cache_misses, shared_models, shared_bytes, since <= clock_timestamp()'), '0|0|0|0|0|0|0|0|0|0|t', 'nothing yet');
 $node->safe_psql('postgres', q{SELECT ag_fit('small', 'y', '} . quick_options('"name": "m"') . q{')});
 is(stats('fits, fits_failed, fit_rows, fit_time > 0, gpu_time'), '1|0|300|t|0', 'a fit');
 $node->psql('postgres', q{SELECT ag_fit('SELECT x, ''NaN''::float8 AS y FROM small', 'y', '{"name": "n"}')});
@@ -35,7 +35,7 @@ my $call = q{SELECT count(ag_predict('m', s)) FROM small s};
 is($node->safe_psql('postgres', $call), '300', 'predictions');
 is(stats('predictions, cache_hits < 3, cache_misses'), '300|t|1', 'are counted by rows, and a model that was read');
 $node->safe_psql('postgres', qq{$call; $call; SELECT ag_predict('m', '{"x": 3}')});
-is(stats('predictions, cache_hits > 3, cache_misses'), '901|t|2', 'other statements find it in the cache');
+is(stats('predictions, cache_hits > 3, shared_hits, cache_misses'), '901|t|1|1', 'another session finds it in shared memory, its next statements in the cache');
 $node->safe_psql('postgres', q{SELECT count(*) FROM ag_predict_table('m', 'small')});
 is(stats('predictions'), '1201', 'of a whole table');
 $node->safe_psql('postgres', qq{BEGIN; $call; ROLLBACK});

@@ -633,6 +633,74 @@ no_memory(void)
 	ag_trees_free(trees);
 }
 
+/* What a process that has image and layout from elsewhere predicts, is what the one that made them does. */
+static void
+check_moved(const AgTrees *trees, const void *image, size_t size, const void *layout)
+{
+	double features[64 * 64], scores[64 * 8], moved_scores[64 * 8];
+	int64_t used = atomic_load(&mem.used_bytes);
+	AgContext trusting = ctx;
+	AgStatus status = AG_ERR_MEMORY;
+	AgTrees *moved;
+
+	trusting.trusts_images = true;
+	for (uint64_t row = 0; row < 64; row++)
+		make_row(trees, 17, row, features + row * trees->n_features);
+	for (int after = 0; status != AG_OK && after < 100; after++)
+	{
+		AG_REQUIRE(ag_trees_read(&trusting, image, size, &moved) == AG_OK);
+		AG_CHECK(moved->plan == NULL);
+		atomic_store(&mem.fail_after, after);
+		status = ag_trees_use_layout(&trusting, moved, layout);
+		atomic_store(&mem.fail_after, -1);
+		ag_error_init(&err);
+		if (status == AG_OK)
+		{
+			AG_CHECK_EQ(ag_trees_prepare_rows(&trusting, moved), AG_OK);
+			AG_CHECK((moved->plan != NULL) == (trees->plan != NULL));
+			AG_CHECK((moved->rows != NULL) == (trees->rows != NULL));
+			ag_trees_score_rows(trees, 64, features, scores);
+			ag_trees_score_rows(moved, 64, features, moved_scores);
+			AG_CHECK(memcmp(scores, moved_scores, 64 * trees->n_outputs * sizeof(double)) == 0);
+			ag_trees_score(moved, features, moved_scores);
+			AG_CHECK(memcmp(scores, moved_scores, trees->n_outputs * sizeof(double)) == 0);
+		}
+		ag_trees_free(moved);
+	}
+	AG_CHECK_EQ(status, AG_OK);
+	AG_CHECK_EQ(atomic_load(&mem.used_bytes), used);
+}
+
+static void
+moved_layouts(void)
+{
+	for (size_t s = 0; s < N_SHAPES; s++)
+	{
+		AgTrees *trees = make(shapes[s]);
+		void *layout, *image;
+		char *layout_again;
+		size_t size, n_layout;
+
+		coarsen(trees);
+		image = image_of(trees, &size);
+		AG_CHECK_EQ(ag_trees_lay_out(&ctx, trees), AG_OK);
+		AG_CHECK_EQ(ag_trees_prepare_rows(&ctx, trees), AG_OK);
+		n_layout = ag_trees_layout_bytes(trees);
+		layout = ag_mem_alloc(&mem, n_layout, 1);
+		layout_again = ag_mem_alloc(&mem, n_layout, 1);
+		AG_REQUIRE(layout != NULL && layout_again != NULL);
+		ag_trees_layout_write(trees, layout);
+		memset(layout_again, 0x55, n_layout);
+		ag_trees_layout_write(trees, layout_again);
+		AG_CHECK(memcmp(layout, layout_again, n_layout) == 0); /* no address, no byte by chance */
+		ag_mem_free(&mem, layout);
+		check_moved(trees, image, size, layout_again);
+		ag_mem_free(&mem, layout_again);
+		ag_mem_free(&mem, image);
+		ag_trees_free(trees);
+	}
+}
+
 int
 main(void)
 {
@@ -651,6 +719,7 @@ main(void)
 	rules();
 	forest_rules();
 	no_memory();
+	moved_layouts();
 	AG_CHECK_EQ(atomic_load(&mem.used_bytes), 0);
 	return ag_unit_done("trees");
 }

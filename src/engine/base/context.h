@@ -54,6 +54,10 @@ typedef struct AgContext
 	AgError *error;        /* where the fault's text goes */
 	AgStanding *standing;  /* NULL: nobody asks */
 	struct AgGpu *gpu;     /* to train on, where a family can; NULL: on the CPU */
+	bool
+		trusts_checksums; /* images' own are left out: their bytes have just been checked by others */
+	bool
+		trusts_images; /* images are read without a check: a process of this program has checked these very bytes */
 } AgContext;
 
 /* Monotonic nanoseconds. */

@@ -64,7 +64,10 @@ typedef struct AgImage
 
 /* The kind that the header names, unchecked; 0 when there is no room for a header. */
 uint32_t ag_image_kind(const void *data, size_t size);
-/* Checks the frame: magic, version (a newer one gets its own text), length, checksum, sections in bounds. data must be 8-byte aligned. */
+/*
+ * Checks the frame: magic, version (a newer one gets its own text), length, checksum (unless the context trusts it), sections in bounds.
+ * data must be 8-byte aligned.
+ */
 AgStatus ag_image_open(const AgContext *ctx, const void *data, size_t size, AgImageKind kind,
 					   AgImage *image);
 /* Is there a section of that tag? */

@@ -129,7 +129,7 @@ find_arrays(const AgContext *ctx, const AgImage *image, AgLinear *linear)
 	linear->dense = linear->own_dense;
 	if ((uint64_t) linear->dense->n_numbers + linear->dense->n_columns != linear->n_terms)
 		return corrupt(ctx, "its coefficients and its columns differ in number");
-	return check(ctx, linear);
+	return ctx->trusts_images ? AG_OK : check(ctx, linear);
 }
 
 AgStatus

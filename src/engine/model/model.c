@@ -531,6 +531,41 @@ ag_model_prepare_rows(const AgContext *ctx, AgModel *model)
 	return kind->prepare_rows == NULL ? AG_OK : kind->prepare_rows(ctx, model->fitted);
 }
 
+/* Trees' alone, own columns in front of them or not. */
+static const AgTrees *
+trees_of(const AgModel *model)
+{
+	const AgModel *at =
+		model->kind == AG_IMAGE_PREP ? &((const AgPrep *) model->fitted)->inner : model;
+
+	return at->kind == AG_IMAGE_TREES ? at->fitted : NULL;
+}
+
+size_t
+ag_model_layout_bytes(const AgModel *model)
+{
+	const AgTrees *trees = trees_of(model);
+
+	return trees == NULL ? 0 : ag_trees_layout_bytes(trees);
+}
+
+void
+ag_model_layout_write(const AgModel *model, void *to)
+{
+	const AgTrees *trees = trees_of(model);
+
+	if (trees != NULL)
+		ag_trees_layout_write(trees, to);
+}
+
+AgStatus
+ag_model_use_layout(const AgContext *ctx, AgModel *model, const void *from)
+{
+	AgTrees *trees = (AgTrees *) trees_of(model);
+
+	return trees == NULL ? AG_OK : ag_trees_use_layout(ctx, trees, from);
+}
+
 size_t
 ag_model_rows_scratch_bytes(const AgModel *model, int64_t n_rows)
 {

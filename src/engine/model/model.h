@@ -23,6 +23,14 @@ AgStatus ag_model_read(const AgContext *ctx, const void *image, size_t size, AgM
 AgStatus ag_model_write(const AgContext *ctx, const AgModel *model, AgWriter *writer);
 void ag_model_free(AgModel *model); /* a model of kind 0 is allowed; leaves one behind */
 
+/*
+ * What reading and preparing made beside the image (ag_trees_layout_bytes): 0 bytes: nothing. Where the context trusts images, a
+ * model is as fast as it was only with its layout, which must outlive it.
+ */
+size_t ag_model_layout_bytes(const AgModel *model);
+void ag_model_layout_write(const AgModel *model, void *to);
+AgStatus ag_model_use_layout(const AgContext *ctx, AgModel *model, const void *from);
+
 /* Length of the feature vector it was trained on. */
 uint32_t ag_model_n_features(const AgModel *model);
 /* Numbers that a run writes: 1, or the number of classes. */

@@ -42,6 +42,7 @@ ag_trees_cut(AgTrees *trees, uint32_t n_trees)
 	}
 	trees->plan = NULL; /* both lie in the arena */
 	trees->rows = NULL;
+	trees->has_layout = false;
 }
 
 void

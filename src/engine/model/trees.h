@@ -112,7 +112,9 @@ typedef struct AgTrees
 	uint64_t n_combo_members, n_combo_keys;
 	const struct AgTreePlan *plan; /* the same trees laid out for speed (trees_plan.h), or NULL */
 	const struct AgTreeRows *rows; /* likewise for many rows at once (trees_rows.h), or NULL */
-	AgArena arena; /* owns this struct, and the arrays unless they lie in an image */
+	bool
+		has_layout; /* both came from a layout (ag_trees_use_layout): there is no more to prepare */
+	AgArena arena;  /* owns this struct, and the arrays unless they lie in an image */
 } AgTrees;
 
 /* All zero but for its arena, in which it lies itself: allocate the arrays from (*trees)->arena. */
@@ -131,7 +133,10 @@ AgStatus ag_trees_check(const AgContext *ctx, const AgTrees *trees, AgStatus sta
 
 /* An image of kind AG_IMAGE_TREES. Checks first (AG_ERR_INTERNAL). */
 AgStatus ag_trees_write(const AgContext *ctx, const AgTrees *trees, AgWriter *writer);
-/* In place: image must outlive the result and be 64-byte aligned. Checks all of it: AG_ERR_CORRUPT. */
+/*
+ * In place: image must outlive the result and be 64-byte aligned. Checks all of it: AG_ERR_CORRUPT. One that is trusted is
+ * neither checked nor laid out.
+ */
 AgStatus ag_trees_read(const AgContext *ctx, const void *image, size_t size, AgTrees **trees);
 
 /*
@@ -146,6 +151,13 @@ void ag_trees_score(const AgTrees *trees, const double *features, double *scores
  */
 AgStatus ag_trees_lay_out(const AgContext *ctx, AgTrees *trees);
 AgStatus ag_trees_prepare_rows(const AgContext *ctx, AgTrees *trees);
+/*
+ * What those two have made, as one block that holds no address: other processes of this build may use it with the same trees, as
+ * long as it stays where it is. 64-byte aligned.
+ */
+size_t ag_trees_layout_bytes(const AgTrees *trees);
+void ag_trees_layout_write(const AgTrees *trees, void *to);
+AgStatus ag_trees_use_layout(const AgContext *ctx, AgTrees *trees, const void *from);
 /* Scores of many rows, features[n_rows][n_features] to scores[n_rows][n_outputs]: the same bytes as row by row. */
 void ag_trees_score_rows(const AgTrees *trees, int64_t n_rows, const double *features,
 						 double *scores);

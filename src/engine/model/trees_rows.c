@@ -195,8 +195,8 @@ ag_trees_prepare_rows(const AgContext *ctx, AgTrees *trees)
 	size_t n_features = (size_t) trees->n_features + trees->n_combos;
 	AgStatus status;
 
-	if (trees->rows != NULL || trees->n_trees < LEAST_TREES || n_features > MOST_FEATURES ||
-		trees->n_combos > AG_ROWS_MAX_COMBOS || !is_size_right(trees))
+	if (trees->has_layout || trees->rows != NULL || trees->n_trees < LEAST_TREES ||
+		n_features > MOST_FEATURES || trees->n_combos > AG_ROWS_MAX_COMBOS || !is_size_right(trees))
 		return AG_OK;
 	AG_GO(ag_get_zeroed(ctx, n_features, sizeof(uint32_t), &preparation.input_of));
 	AG_GO(ag_get_zeroed(ctx, n_features + 1, sizeof(uint64_t), &preparation.first));
