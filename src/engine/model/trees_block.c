@@ -67,6 +67,69 @@ rows_in_set(const AgBlock *block, const AgTreeNode *node, uint64_t rows)
 		}                                                                                          \
 	}
 
+/*
+ * The masks of the rows that go left at each level of a full tree. of(i) is the i-th comparison's; the choice is made of halves, for the
+ * root's decision is the greatest part of a place.
+ */
+#define FIND_PLANES(depth, UP_TO)                                                                  \
+	do                                                                                             \
+	{                                                                                              \
+		uint64_t masks[1 << (AG_ROWS_FULL_DEPTH - 2)];                                             \
+                                                                                                   \
+		planes[0] = UP_TO(columns[cuts[0].column], cuts[0].cut);                                   \
+		for (int level = 1; level < (depth); level++)                                              \
+		{                                                                                          \
+			const AgRowsCut *at = cuts + (1 << level) - 1;                                         \
+			int half = 1 << (level - 1);                                                           \
+                                                                                                   \
+			for (int k = 0; k < half; k++)                                                         \
+			{                                                                                      \
+				uint64_t low = UP_TO(columns[at[k].column], at[k].cut);                            \
+				uint64_t high = UP_TO(columns[at[k + half].column], at[k + half].cut);             \
+                                                                                                   \
+				masks[k] = low ^ ((low ^ high) & planes[0]);                                       \
+			}                                                                                      \
+			for (int above = 1; half > 1; above++)                                                 \
+			{                                                                                      \
+				half /= 2;                                                                         \
+				for (int k = 0; k < half; k++)                                                     \
+					masks[k] ^= (masks[k] ^ masks[k + half]) & planes[above];                      \
+			}                                                                                      \
+			planes[level] = masks[0];                                                              \
+		}                                                                                          \
+	} while (0)
+
+/* Planes of tree t; the usual depth once more by itself, so that loops have known lengths. */
+#define DEFINE_PLANES(name, TARGET, UP_TO)                                                         \
+	TARGET static inline void name(const AgBlock *block, uint32_t t, uint64_t *planes)             \
+	{                                                                                              \
+		const AgRowsTree *tree = &block->trees->rows->trees[t];                                    \
+		const AgRowsCut *cuts = block->trees->rows->cuts + tree->first_cut;                        \
+		const uint8_t(*columns)[AG_ROWS_BLOCK] = block->columns;                                   \
+                                                                                                   \
+		if (tree->form == AG_ROWS_SYMMETRIC)                                                       \
+			for (uint32_t level = 0; level < tree->depth; level++)                                 \
+				planes[level] = cuts[level].is_category                                            \
+									? level_in_set(block, t, level)                                \
+									: UP_TO(columns[cuts[level].column], cuts[level].cut);         \
+		else if (tree->depth == AG_ROWS_FULL_DEPTH)                                                \
+			FIND_PLANES(AG_ROWS_FULL_DEPTH, UP_TO);                                                \
+		else                                                                                       \
+			FIND_PLANES((int) tree->depth, UP_TO);                                                 \
+	}
+
+/* The rows that go left on a level of a symmetric tree that asks for a category. */
+static __attribute__((noinline)) uint64_t
+level_in_set(const AgBlock *block, uint32_t t, uint32_t level)
+{
+	const AgTreeNode *nodes = block->trees->nodes + block->trees->trees[t].first_node;
+	int32_t at = 0;
+
+	for (; level > 0; level--)
+		at = nodes[at].left;
+	return rows_in_set(block, &nodes[at], ~UINT64_C(0) >> (AG_ROWS_BLOCK - block->n_rows));
+}
+
 /* --- any CPU, or as compilers make it of the same text */
 
 /* The bytes of one input. Step by step for all rows, so that their searches overlap. */
@@ -94,19 +157,10 @@ fill_bytes(const AgRowsInput *input, uint32_t n_rows, uint32_t n_features, const
 																		  : 0);
 }
 
-/*
- * The leaf of each row, of at most 256: the masks are folded into eight planes, plane b of the rows whose leaf's number
- * has bit b, and those are turned byte by byte (the 8 x 8 bit transposition of Warren's Hacker's Delight, section 7-3).
- * Nothing branches on a mask: a loop over the rows of each leaf would be mispredicted leaf after leaf.
- */
+/* Eight planes, bit b of each row's number, as bytes (the 8 x 8 bit transposition of Warren's Hacker's Delight, section 7-3). */
 static inline __attribute__((always_inline)) void
-number_leaves(const uint64_t *masks, uint32_t n_leaves, uint8_t *leaf_of)
+turn_planes(const uint64_t planes[8], uint8_t *leaf_of)
 {
-	uint64_t planes[8] = {0};
-
-	for (uint32_t l = 0; l < n_leaves; l++)
-		for (int b = 0; b < 8; b++)
-			planes[b] |= masks[l] & (UINT64_C(0) - (l >> b & 1));
 	for (int g = 0; g < AG_ROWS_BLOCK / 8; g++)
 	{
 		uint64_t x = 0, t;
@@ -122,6 +176,46 @@ number_leaves(const uint64_t *masks, uint32_t n_leaves, uint8_t *leaf_of)
 		memcpy(leaf_of + 8 * g, &x, 8);
 	}
 }
+
+/*
+ * The leaf of each row, of at most 256: the masks are folded into eight planes, plane b of the rows whose leaf's number
+ * has bit b. Nothing branches on a mask: a loop over the rows of each leaf would be mispredicted leaf after leaf.
+ */
+static inline __attribute__((always_inline)) void
+number_leaves(const uint64_t *masks, uint32_t n_leaves, uint8_t *leaf_of)
+{
+	uint64_t planes[8] = {0};
+
+	for (uint32_t l = 0; l < n_leaves; l++)
+		for (int b = 0; b < 8; b++)
+			planes[b] |= masks[l] & (UINT64_C(0) - (l >> b & 1));
+	turn_planes(planes, leaf_of);
+}
+
+/* The root's level is the highest bit. */
+#define DEFINE_FIND(name, TARGET, PLANES)                                                          \
+	TARGET static void name(const AgBlock *block, uint32_t t, uint8_t *leaf_of)                    \
+	{                                                                                              \
+		uint32_t depth = block->trees->rows->trees[t].depth;                                       \
+		uint64_t levels[AG_ROWS_FULL_DEPTH] = {0}, planes[8] = {0};                                \
+                                                                                                   \
+		PLANES(block, t, levels);                                                                  \
+		for (uint32_t level = 0; level < depth; level++)                                           \
+			planes[depth - 1 - level] = levels[level];                                             \
+		turn_planes(planes, leaf_of);                                                              \
+	}
+
+#define DEFINE_ADD(name, TARGET, FIND)                                                             \
+	TARGET static void name(const AgBlock *block, uint32_t t, double *scores)                      \
+	{                                                                                              \
+		const AgTreeRows *rows = block->trees->rows;                                               \
+		const double *leaves = rows->leaves + rows->trees[t].first_leaf;                           \
+		uint8_t leaf_of[AG_ROWS_BLOCK];                                                            \
+                                                                                                   \
+		FIND(block, t, leaf_of);                                                                   \
+		for (uint32_t i = 0; i < block->n_rows; i++)                                               \
+			scores[i] += leaves[leaf_of[i]];                                                       \
+	}
 
 static inline uint64_t
 up_to_portable(const uint8_t *column, uint8_t cut)
@@ -159,6 +253,9 @@ number_portable(const uint64_t *masks, uint32_t n_leaves, uint8_t *leaf_of)
 }
 
 DEFINE_REACH(reach_portable, , up_to_portable)
+DEFINE_PLANES(planes_portable, , up_to_portable)
+DEFINE_FIND(find_portable, , planes_portable)
+DEFINE_ADD(add_portable, , find_portable)
 
 #if defined(__x86_64__)
 
@@ -193,6 +290,9 @@ number_avx2(const uint64_t *masks, uint32_t n_leaves, uint8_t *leaf_of)
 }
 
 DEFINE_REACH(reach_avx2, AVX2, up_to_avx2)
+DEFINE_PLANES(planes_avx2, AVX2, up_to_avx2)
+DEFINE_FIND(find_avx2, AVX2, planes_avx2)
+DEFINE_ADD(add_avx2, AVX2, find_avx2)
 
 /* --- AVX-512 */
 
@@ -296,15 +396,82 @@ number_avx512(const uint64_t *masks, uint32_t n_leaves, uint8_t *leaf_of)
 }
 
 DEFINE_REACH(reach_avx512, AVX512, up_to_avx512)
+DEFINE_PLANES(planes_avx512, AVX512, up_to_avx512)
+
+/* Each row's leaf as a byte: the root's level is the highest bit. */
+AVX512 static inline __m512i
+leaves_avx512(const uint64_t *levels, uint32_t depth)
+{
+	__m512i leaf = _mm512_setzero_si512();
+
+	for (uint32_t level = 0; level < depth; level++)
+		leaf = _mm512_mask_add_epi8(leaf, levels[level], leaf,
+									_mm512_set1_epi8((char) (1 << (depth - 1 - level))));
+	return leaf;
+}
+
+AVX512 static void
+find_avx512(const AgBlock *block, uint32_t t, uint8_t *leaf_of)
+{
+	uint64_t levels[AG_ROWS_FULL_DEPTH] = {0};
+
+	planes_avx512(block, t, levels);
+	_mm512_storeu_si512(leaf_of, leaves_avx512(levels, block->trees->rows->trees[t].depth));
+}
+
+/* The values are in registers, sixteen in a pair: the lower four bits choose among each, the two others between them. */
+AVX512 static void
+add_avx512(const AgBlock *block, uint32_t t, double *scores)
+{
+	const AgTreeRows *rows = block->trees->rows;
+	const double *leaves = rows->leaves + rows->trees[t].first_leaf;
+	uint32_t depth = rows->trees[t].depth;
+	uint64_t levels[AG_ROWS_FULL_DEPTH] = {0};
+	uint64_t bit4 = 0, bit5 = 0;
+	uint8_t leaf_of[AG_ROWS_BLOCK] __attribute__((aligned(64)));
+	__m512d table[8];
+
+	planes_avx512(block, t, levels);
+	_mm512_store_si512(leaf_of, leaves_avx512(levels, depth));
+	if (depth > 4)
+		bit4 = levels[depth - 5];
+	if (depth > 5)
+		bit5 = levels[depth - 6];
+	for (uint32_t k = 0; k < 8; k++)
+		table[k] = _mm512_loadu_pd(leaves + (8 * k < (1u << depth) ? 8 * k : 8 * (k & 1)));
+	for (uint32_t i = 0; i < block->n_rows; i += 8)
+	{
+		__mmask8 is_row =
+			block->n_rows - i < 8 ? (__mmask8) ((1u << (block->n_rows - i)) - 1) : 0xff;
+		__m512i which = _mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *) (leaf_of + i)));
+		__mmask8 b4 = (__mmask8) (bit4 >> i), b5 = (__mmask8) (bit5 >> i);
+		__m512d low = _mm512_permutex2var_pd(table[0], which, table[1]);
+		__m512d sum = _mm512_maskz_loadu_pd(is_row, scores + i);
+
+		if (depth > 4)
+			low = _mm512_mask_blend_pd(b4, low, _mm512_permutex2var_pd(table[2], which, table[3]));
+		if (depth > 5)
+		{
+			__m512d high = _mm512_permutex2var_pd(table[4], which, table[5]);
+
+			high =
+				_mm512_mask_blend_pd(b4, high, _mm512_permutex2var_pd(table[6], which, table[7]));
+			low = _mm512_mask_blend_pd(b5, low, high);
+		}
+		_mm512_mask_storeu_pd(scores + i, is_row, _mm512_add_pd(sum, low));
+	}
+}
 #endif
 
 const AgBlockOps *
 ag_block_ops(AgCpuLevel level)
 {
-	static const AgBlockOps portable = {fill_portable, reach_portable, number_portable};
+	static const AgBlockOps portable = {fill_portable, reach_portable, number_portable,
+										find_portable, add_portable};
 #if defined(__x86_64__)
-	static const AgBlockOps avx2 = {fill_avx2, reach_avx2, number_avx2};
-	static const AgBlockOps avx512 = {fill_avx512, reach_avx512, number_avx512};
+	static const AgBlockOps avx2 = {fill_avx2, reach_avx2, number_avx2, find_avx2, add_avx2};
+	static const AgBlockOps avx512 = {fill_avx512, reach_avx512, number_avx512, find_avx512,
+									  add_avx512};
 
 	if (level == AG_CPU_AVX512)
 		return &avx512;

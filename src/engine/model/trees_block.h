@@ -25,6 +25,10 @@ typedef struct AgBlockOps
 	void (*reach)(const AgBlock *block, const AgTree *tree, uint64_t *reached);
 	/* The leaf of each row, of at most 256; each row is in one mask; 0 for rows that are in none. */
 	void (*number_leaves)(const uint64_t *masks, uint32_t n_leaves, uint8_t leaf_of[AG_ROWS_BLOCK]);
+	/* The leaf of each row in a tree that isn't of the form AG_ROWS_MASKS. */
+	void (*find_leaves)(const AgBlock *block, uint32_t t, uint8_t leaf_of[AG_ROWS_BLOCK]);
+	/* The same, and adds it to scores[n_rows]. */
+	void (*add_leaves)(const AgBlock *block, uint32_t t, double *scores);
 } AgBlockOps;
 
 const AgBlockOps *ag_block_ops(AgCpuLevel level);

@@ -15,6 +15,7 @@ typedef struct Head
 	uint32_t has_plan, n_slots, plan_has_categories;
 	uint32_t has_rows, n_inputs, rows_have_categories;
 	uint64_t n_cuts; /* of all inputs, with those behind */
+	uint64_t n_full_cuts, n_full_leaves;
 } Head;
 
 /* Where the arrays lie. */
@@ -28,6 +29,9 @@ typedef struct Block
 	AgRowsInput *inputs; /* their cuts: NULL */
 	double *cuts;        /* the inputs', one behind the other */
 	AgRowsNode *rows_nodes;
+	AgRowsTree *rows_trees;
+	AgRowsCut *full_cuts;
+	double *full_leaves;
 } Block;
 
 /* The next array; at NULL only lengths count. */
@@ -65,6 +69,9 @@ block_at(const AgTrees *trees, const Head *head, char *at)
 		block.inputs = take(&block, at, head->n_inputs, sizeof *block.inputs);
 		block.cuts = take(&block, at, head->n_cuts, sizeof *block.cuts);
 		block.rows_nodes = take(&block, at, trees->n_nodes + 1, sizeof *block.rows_nodes);
+		block.rows_trees = take(&block, at, trees->n_trees, sizeof *block.rows_trees);
+		block.full_cuts = take(&block, at, head->n_full_cuts, sizeof *block.full_cuts);
+		block.full_leaves = take(&block, at, head->n_full_leaves, sizeof *block.full_leaves);
 	}
 	return block;
 }
@@ -91,6 +98,8 @@ head_of(const AgTrees *trees)
 		head.has_rows = 1;
 		head.n_inputs = trees->rows->n_inputs;
 		head.rows_have_categories = trees->rows->has_categories;
+		head.n_full_cuts = trees->rows->n_cuts;
+		head.n_full_leaves = trees->rows->n_leaves;
 		for (uint32_t i = 0; i < head.n_inputs; i++)
 			head.n_cuts += cuts_of(&trees->rows->inputs[i]);
 	}
@@ -131,9 +140,12 @@ ag_trees_layout_write(const AgTrees *trees, void *to)
 		memcpy(cuts, rows->inputs[i].cuts, cuts_of(&rows->inputs[i]) * sizeof *cuts);
 		cuts += cuts_of(&rows->inputs[i]);
 	}
-	if (rows != NULL)
-		memcpy(block.rows_nodes, rows->nodes,
-			   ((size_t) trees->n_nodes + 1) * sizeof *block.rows_nodes);
+	if (rows == NULL)
+		return;
+	memcpy(block.rows_nodes, rows->nodes, ((size_t) trees->n_nodes + 1) * sizeof *rows->nodes);
+	memcpy(block.rows_trees, rows->trees, trees->n_trees * sizeof *rows->trees);
+	memcpy(block.full_cuts, rows->cuts, (size_t) rows->n_cuts * sizeof *rows->cuts);
+	memcpy(block.full_leaves, rows->leaves, (size_t) rows->n_leaves * sizeof *rows->leaves);
 }
 
 static AgStatus
@@ -154,6 +166,11 @@ use_rows(const AgContext *ctx, AgTrees *trees, const Head *head, const Block *bl
 	rows->n_inputs = head->n_inputs;
 	rows->inputs = inputs;
 	rows->nodes = block->rows_nodes;
+	rows->trees = block->rows_trees;
+	rows->n_cuts = head->n_full_cuts;
+	rows->n_leaves = head->n_full_leaves;
+	rows->cuts = block->full_cuts;
+	rows->leaves = block->full_leaves;
 	rows->has_categories = head->rows_have_categories;
 	rows->level = ag_cpu_level();
 	trees->rows = rows;

@@ -61,6 +61,10 @@ typedef struct Preparation
 	double *thresholds; /* [n_nodes] by feature */
 	AgRowsInput *inputs;
 	uint32_t n_inputs, n_columns;
+	AgRowsNode *nodes;
+	AgRowsTree *forms; /* [n_trees] */
+	AgRowsCut *cuts;
+	double *leaves;
 	bool fits;
 } Preparation;
 
@@ -148,6 +152,138 @@ make_nodes(Preparation *preparation, const AgTree *tree, AgRowsNode *made)
 	}
 }
 
+/* --- shallow trees */
+
+/* Do both nodes ask the same? */
+static bool
+are_same(const AgTrees *trees, const AgTreeNode *a, const AgTreeNode *b)
+{
+	if (a->feature != b->feature || a->flags != b->flags)
+		return false;
+	if (is_number(a))
+		return a->threshold == b->threshold;
+	return a->n_set == b->n_set &&
+		   memcmp(trees->sets + a->set, trees->sets + b->set, a->n_set * sizeof *trees->sets) == 0;
+}
+
+/* Has it all nodes of its depth, and do those of a level ask the same? Level by level: nodes[first of the level] is its example. */
+static bool
+is_symmetric(const AgTrees *trees, const AgTree *tree)
+{
+	const AgTreeNode *nodes = trees->nodes + tree->first_node;
+	int32_t level[1 << (AG_ROWS_FULL_DEPTH - 1)] = {0};
+
+	if (tree->n_leaves != 1u << tree->depth)
+		return false;
+	for (uint32_t d = 0; d < tree->depth; d++)
+	{
+		int32_t next[1 << AG_ROWS_FULL_DEPTH];
+
+		for (uint32_t k = 0; k < 1u << d; k++)
+		{
+			if (level[k] < 0 || !are_same(trees, &nodes[level[0]], &nodes[level[k]]))
+				return false;
+			next[2 * k] = nodes[level[k]].left;
+			next[2 * k + 1] = nodes[level[k]].right;
+		}
+		if (d + 1 < tree->depth)
+			memcpy(level, next, (2u << d) * sizeof *next);
+	}
+	return true;
+}
+
+static AgRowsForm
+form_of(const AgTrees *trees, const AgTree *tree)
+{
+	const AgTreeNode *nodes = trees->nodes + tree->first_node;
+
+	if (tree->depth < 1 || tree->depth > AG_ROWS_FULL_DEPTH)
+		return AG_ROWS_MASKS;
+	if (is_symmetric(trees, tree))
+		return AG_ROWS_SYMMETRIC;
+	if (1u << tree->depth > 2 * tree->n_leaves) /* more would be added than is there */
+		return AG_ROWS_MASKS;
+	for (uint32_t i = 0; i < tree->n_nodes; i++)
+		if (!is_number(&nodes[i])) /* each costs as much as a row's walk */
+			return AG_ROWS_MASKS;
+	return AG_ROWS_FULL;
+}
+
+static uint32_t
+n_cuts_of(const AgRowsTree *form)
+{
+	if (form->form == AG_ROWS_MASKS)
+		return 0;
+	return form->form == AG_ROWS_SYMMETRIC ? form->depth : (1u << form->depth) - 1;
+}
+
+static uint32_t
+n_leaves_of(const AgRowsTree *form)
+{
+	uint32_t n = 1u << form->depth;
+
+	return form->form == AG_ROWS_MASKS ? 0 : n > AG_ROWS_LEAST_LEAVES ? n : AG_ROWS_LEAST_LEAVES;
+}
+
+/* What each place of a full tree is: a node of the tree, or the leaf (~) that all below it are. */
+static void
+fill_full(Preparation *preparation, const AgTree *tree, const AgRowsTree *form)
+{
+	const AgTreeNode *nodes = preparation->trees->nodes + tree->first_node;
+	const AgRowsNode *made = preparation->nodes + tree->first_node;
+	const double *values = preparation->trees->leaves + tree->first_leaf;
+	AgRowsCut *cuts = preparation->cuts + form->first_cut;
+	double *leaves = preparation->leaves + form->first_leaf;
+	int32_t places[1 << AG_ROWS_FULL_DEPTH] = {0};
+
+	for (uint32_t level = 0; level < form->depth; level++)
+		for (uint32_t k = 1u << level; k-- > 0;)
+		{
+			int32_t at = places[k];
+
+			places[2 * k] = at < 0 ? at : nodes[at].right;
+			places[2 * k + 1] = at < 0 ? at : nodes[at].left;
+			if (form->form == AG_ROWS_FULL && at >= 0)
+				cuts[(1u << level) - 1 + k] = (AgRowsCut){made[at].column, made[at].cut, false};
+			else if (form->form == AG_ROWS_SYMMETRIC && k == 0)
+				cuts[level] = (AgRowsCut){made[at].column, made[at].cut, made[at].is_category};
+		}
+	for (uint32_t k = 0; k < 1u << form->depth; k++)
+		leaves[k] = values[~places[k]];
+}
+
+static AgStatus
+make_full(const AgContext *ctx, Preparation *preparation, AgTreeRows *rows)
+{
+	AgTrees *trees = preparation->trees;
+
+	preparation->forms = ag_arena_alloc(&trees->arena, trees->n_trees, sizeof(AgRowsTree));
+	if (preparation->forms == NULL)
+		return ag_mem_error(ctx->mem, trees->n_trees * sizeof(AgRowsTree), ctx->error);
+	for (uint32_t t = 0; t < trees->n_trees; t++)
+	{
+		AgRowsTree *form = &preparation->forms[t];
+
+		form->form = form_of(trees, &trees->trees[t]);
+		form->depth = trees->trees[t].depth;
+		form->first_cut = rows->n_cuts;
+		form->first_leaf = rows->n_leaves;
+		rows->n_cuts += n_cuts_of(form);
+		rows->n_leaves += n_leaves_of(form);
+	}
+	preparation->cuts = ag_arena_alloc(&trees->arena, (size_t) rows->n_cuts, sizeof(AgRowsCut));
+	preparation->leaves = ag_arena_alloc(&trees->arena, (size_t) rows->n_leaves, sizeof(double));
+	if (preparation->cuts == NULL || preparation->leaves == NULL)
+		return ag_mem_error(ctx->mem, (size_t) rows->n_leaves * sizeof(double), ctx->error);
+	for (uint32_t t = 0; t < trees->n_trees; t++)
+		if (preparation->forms[t].form != AG_ROWS_MASKS)
+			fill_full(preparation, &trees->trees[t], &preparation->forms[t]);
+	rows->trees = preparation->forms;
+	rows->cuts = preparation->cuts;
+	rows->leaves = preparation->leaves;
+	return AG_OK;
+}
+
 static AgStatus
 prepare(const AgContext *ctx, Preparation *preparation)
 {
@@ -159,19 +295,22 @@ prepare(const AgContext *ctx, Preparation *preparation)
 		ag_arena_alloc(&trees->arena, (size_t) trees->n_features + 1, sizeof(AgRowsInput));
 	if (rows == NULL || nodes == NULL || preparation->inputs == NULL)
 		return ag_mem_error(ctx->mem, (size_t) trees->n_nodes * sizeof *nodes, ctx->error);
+	preparation->nodes = nodes;
 	gather_thresholds(preparation);
 	AG_TRY(make_inputs(ctx, preparation));
 	for (uint32_t t = 0; preparation->fits && t < trees->n_trees; t++)
 		if (trees->trees[t].n_nodes <= AG_ROWS_MAX_NODES)
 			make_nodes(preparation, &trees->trees[t], nodes + trees->trees[t].first_node);
+	if (!preparation->fits)
+		return AG_OK;
+	AG_TRY(make_full(ctx, preparation, rows));
 	rows->n_inputs = preparation->n_inputs;
 	rows->inputs = preparation->inputs;
 	rows->nodes = nodes;
 	for (uint64_t i = 0; i < trees->n_nodes; i++)
 		rows->has_categories |= !is_number(&trees->nodes[i]);
 	rows->level = ag_cpu_level();
-	if (preparation->fits)
-		trees->rows = rows;
+	trees->rows = rows;
 	return AG_OK;
 }
 
@@ -212,17 +351,33 @@ done:
 /* --- scoring */
 
 static void
-add_tree(const AgBlockOps *ops, const AgBlock *block, const AgTree *tree, double *scores)
+add_tree(const AgBlockOps *ops, const AgBlock *block, uint32_t t, double *scores)
 {
 	const AgTrees *trees = block->trees;
+	const AgTree *tree = &trees->trees[t];
+	const AgRowsTree *form = &trees->rows->trees[t];
+	bool is_plain = trees->n_outputs == 1 && trees->vectors == NULL;
 	const double *leaves = trees->leaves + tree->first_leaf;
 	uint64_t reached[2 * AG_ROWS_MAX_NODES + 1]; /* nodes, then leaves */
 	uint8_t leaf_of[AG_ROWS_BLOCK];
 
-	reached[0] = ~UINT64_C(0) >> (AG_ROWS_BLOCK - block->n_rows);
-	ops->reach(block, tree, reached);
-	ops->number_leaves(reached + tree->n_nodes, tree->n_leaves, leaf_of);
-	if (trees->n_outputs == 1 && trees->vectors == NULL)
+	if (form->form != AG_ROWS_MASKS && is_plain)
+	{
+		ops->add_leaves(block, t, scores);
+		return;
+	}
+	if (form->form != AG_ROWS_MASKS)
+	{
+		ops->find_leaves(block, t, leaf_of);
+		leaves = trees->rows->leaves + form->first_leaf;
+	}
+	else
+	{
+		reached[0] = ~UINT64_C(0) >> (AG_ROWS_BLOCK - block->n_rows);
+		ops->reach(block, tree, reached);
+		ops->number_leaves(reached + tree->n_nodes, tree->n_leaves, leaf_of);
+	}
+	if (is_plain)
 		for (uint32_t i = 0; i < block->n_rows; i++)
 			scores[i] += leaves[leaf_of[i]];
 	else
@@ -254,7 +409,7 @@ score_block(const AgTrees *trees, uint32_t n_rows, const double *features, doubl
 
 		if (tree->n_nodes <= AG_ROWS_MAX_NODES)
 		{
-			add_tree(ops, &block, tree, scores);
+			add_tree(ops, &block, t, scores);
 			continue;
 		}
 		for (uint32_t i = 0; i < n_rows; i++)

@@ -5,6 +5,10 @@
  * bytes with its cut's index, which gives a mask of the rows that go left; with the mask of the rows that reach the
  * node it gives its children's; those of the leaves say which row gets which value. The idea of masks
  * instead of walks is QuickScorer's (Lucchese et al. 2015); the trees' order stays, so the sums are the same bytes.
+ *
+ * A shallow tree is filled up to a full one: then all its comparisons are made, and each level chooses its mask of 2^level by those of
+ * the levels above: one mask a level is the number of each row's leaf. Of a tree that asks the same on all nodes of a level, a
+ * symmetric one, there is one comparison a level.
  */
 #ifndef AG_TREES_ROWS_H
 #define AG_TREES_ROWS_H
@@ -27,6 +31,33 @@ typedef struct AgRowsNode
 	uint16_t left, right; /* node, or n_nodes + leaf */
 } AgRowsNode;
 
+#define AG_ROWS_FULL_DEPTH 6
+#define AG_ROWS_LEAST_LEAVES 16 /* that a full tree has room for: two registers */
+
+typedef enum AgRowsForm
+{
+	AG_ROWS_MASKS, /* by nodes */
+	AG_ROWS_FULL, /* cuts level by level, of place p the right child at 2 p of the next level, the left one at 2 p + 1 */
+	AG_ROWS_SYMMETRIC /* one cut a level */
+} AgRowsForm;
+
+/* As AgRowsNode. */
+typedef struct AgRowsCut
+{
+	uint16_t column;
+	uint8_t cut;
+	bool is_category; /* only of symmetric trees */
+} AgRowsCut;
+
+typedef struct AgRowsTree
+{
+	uint32_t form; /* AgRowsForm */
+	uint32_t depth;
+	uint64_t first_cut;
+	uint64_t
+		first_leaf; /* of 2^depth, at least AG_ROWS_LEAST_LEAVES, by the number that the levels' "left" make, the root's first */
+} AgRowsTree;
+
 /* A number to turn into a byte. Where the missing go left their byte is 0, else 255; a feature may need both. */
 typedef struct AgRowsInput
 {
@@ -42,6 +73,10 @@ typedef struct AgTreeRows
 	uint32_t n_inputs;
 	const AgRowsInput *inputs;
 	const AgRowsNode *nodes; /* as AgTrees.nodes; undefined for trees of over AG_ROWS_MAX_NODES */
+	const AgRowsTree *trees;
+	uint64_t n_cuts, n_leaves;
+	const AgRowsCut *cuts;
+	const double *leaves;
 	bool has_categories;
 	AgCpuLevel level; /* what scores them; the bytes are the same */
 } AgTreeRows;
