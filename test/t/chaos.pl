@@ -18,7 +18,7 @@ note "seed $seed";
 
 my $node = PostgreSQL::Test::Cluster->new('chaos');
 $node->init;
-$node->append_conf('postgresql.conf', "fsync = off\nrestart_after_crash = on\nmax_worker_processes = 12\nag_pg.num_cpus = 2\n");
+$node->append_conf('postgresql.conf', "fsync = off\nrestart_after_crash = on\nmax_worker_processes = 12\nag_pg.num_cpus = 2\nag_pg.shared_model_cache_size = 0\n");
 $node->start;
 make_data($node);
 $node->safe_psql('postgres', 'CREATE TABLE wide AS SELECT i AS id, ' . join(', ', map { "random() AS x$_" } 1 .. 20) . ', random() AS y FROM generate_series(1, 20000) AS i');

@@ -8,6 +8,7 @@ use Test::More;
 
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init;
+$node->append_conf('postgresql.conf', "ag_pg.shared_model_cache_size = 0\n"); # each session reads the bytes
 $node->start;
 $node->safe_psql(
 	'postgres', q{
