@@ -212,6 +212,95 @@ many_rows(void)
 	}
 }
 
+/* Trees with all nodes of a depth; of symmetric ones those of a level ask the same, in every second tree for a category. */
+static AgTrees *
+make_full(uint32_t depth, bool is_symmetric, uint32_t n_outputs)
+{
+	uint32_t n = (1u << depth) - 1, n_trees = 24;
+	AgTrees *trees;
+	AgTree *tree;
+	AgTreeNode *nodes;
+	double *leaves;
+	uint64_t *sets;
+
+	AG_REQUIRE(ag_trees_create(&ctx, &trees) == AG_OK);
+	trees->n_features = 6;
+	trees->n_outputs = n_outputs;
+	trees->link = n_outputs > 1 ? AG_LINK_SOFTMAX : AG_LINK_IDENTITY;
+	trees->n_trees = n_trees;
+	trees->n_nodes = (uint64_t) n * n_trees;
+	trees->n_leaves = (uint64_t) (n + 1) * n_trees;
+	trees->n_set_words = trees->n_nodes;
+	trees->base = ag_arena_alloc(&trees->arena, n_outputs, sizeof(double));
+	trees->trees = tree = ag_arena_alloc(&trees->arena, n_trees, sizeof *tree);
+	trees->nodes = nodes = ag_arena_alloc(&trees->arena, trees->n_nodes, sizeof *nodes);
+	trees->sets = sets = ag_arena_alloc(&trees->arena, trees->n_nodes, sizeof *sets);
+	trees->leaves = leaves = ag_arena_alloc(&trees->arena, trees->n_leaves, sizeof *leaves);
+	for (uint32_t t = 0; t < n_trees; t++)
+	{
+		tree[t] =
+			(AgTree){(uint64_t) n * t, (uint64_t) (n + 1) * t, n, n + 1, t % n_outputs, depth};
+		for (uint32_t i = 0; i < n; i++)
+		{
+			uint32_t level = 31 - (uint32_t) __builtin_clz(i + 1);
+			uint64_t which = (uint64_t) t * 1000 + (is_symmetric ? level : i);
+			uint64_t at = (uint64_t) n * t + i;
+			AgTreeNode *node = &nodes[at];
+			bool is_category = t % 2 == 1 && is_symmetric && level % 2 == 0;
+
+			node->feature = is_category ? 2 + 3 * ag_random_below(21, which, 2)
+										: 3 * ag_random_below(21, which, 2);
+			node->threshold = is_category ? 0.0 : ag_random_below(22, which, 64) / 8.0 - 4.0;
+			node->flags = ag_random_below(23, which, 2) * AG_NODE_MISSING_LEFT;
+			if (is_category)
+			{
+				node->flags |= AG_NODE_CATEGORY;
+				node->set = (uint32_t) at;
+				node->n_set = 1;
+				sets[at] = ag_random_u64(25, which) & 0xffff;
+			}
+			node->left = 2 * i + 1 < n ? (int32_t) (2 * i + 1) : ~(int32_t) (2 * i + 1 - n);
+			node->right = 2 * i + 2 < n ? (int32_t) (2 * i + 2) : ~(int32_t) (2 * i + 2 - n);
+		}
+	}
+	for (uint64_t i = 0; i < trees->n_leaves; i++)
+		leaves[i] = ag_random_unit(24, i) - 0.5;
+	return trees;
+}
+
+/* Shallow trees have forms of their own, and the same scores by each of them. */
+static void
+shallow_trees(void)
+{
+	static double features[100 * 6], scores[100 * 3], alone[100 * 3];
+
+	for (uint32_t depth = 1; depth <= AG_ROWS_FULL_DEPTH + 1; depth++)
+		for (int what = 0; what < 4; what++)
+		{
+			AgTrees *trees = make_full(depth, what & 1, what & 2 ? 3 : 1);
+			size_t n = 100 * (size_t) trees->n_outputs;
+
+			AG_CHECK_EQ(ag_trees_check(&ctx, trees, AG_ERR_INTERNAL), AG_OK);
+			for (uint64_t row = 0; row < 100; row++)
+				make_row(trees, depth, row, features + row * 6);
+			for (int64_t i = 0; i < 100; i++)
+				ag_trees_score(trees, features + i * 6, alone + i * trees->n_outputs);
+			AG_CHECK_EQ(ag_trees_prepare_rows(&ctx, trees), AG_OK);
+			AG_REQUIRE(trees->rows != NULL);
+			for (uint32_t t = 0; t < trees->n_trees; t++)
+				AG_CHECK_EQ(trees->rows->trees[t].form, depth > AG_ROWS_FULL_DEPTH ? AG_ROWS_MASKS
+														: depth == 1 || what & 1 ? AG_ROWS_SYMMETRIC
+																				 : AG_ROWS_FULL);
+			for (int level = AG_CPU_PORTABLE; level <= (int) ag_cpu_level(); level++)
+			{
+				((AgTreeRows *) trees->rows)->level = (AgCpuLevel) level;
+				ag_trees_score_rows(trees, 100, features, scores);
+				AG_CHECK(memcmp(scores, alone, n * sizeof(double)) == 0);
+			}
+			ag_trees_free(trees);
+		}
+}
+
 /* What can't be prepared is scored row by row; a single tree too large is walked. */
 static void
 rows_that_do_not_fit(void)
@@ -710,6 +799,7 @@ main(void)
 	scores_as_told();
 	layouts();
 	many_rows();
+	shallow_trees();
 	rows_that_do_not_fit();
 	links();
 	means();
