@@ -40,32 +40,62 @@ rows_in_set(const AgBlock *block, const AgTreeNode *node, uint64_t rows)
 	return left;
 }
 
-/* A tree's nodes, parents first: UP_TO(column, cut) is the rows whose byte is at most cut. */
-#define DEFINE_REACH(name, TARGET, UP_TO)                                                          \
-	TARGET static void name(const AgBlock *block, const AgTree *tree, uint64_t *reached)           \
+/*
+ * A tree's nodes, parents first: UP_TO(column, cut) is the rows whose byte is at most cut, IN_SET(columns, set) those whose category is
+ * in a set of bytes, where HAS_SETS.
+ */
+#define DEFINE_REACH(name, TARGET, UP_TO, HAS_SETS, IN_SET)                                        \
+	TARGET static void name(const AgBlock *block, uint32_t t, uint64_t *reached)                   \
 	{                                                                                              \
+		const AgTreeRows *prepared = block->trees->rows;                                           \
+		const AgTree *tree = &block->trees->trees[t];                                              \
 		const AgTreeNode *originals = block->trees->nodes + tree->first_node;                      \
-		const AgRowsNode *nodes = block->trees->rows->nodes + tree->first_node;                    \
+		const AgRowsNode *nodes = prepared->nodes + tree->first_node;                              \
+		const uint8_t *set = prepared->sets + prepared->trees[t].first_set * AG_ROWS_SET_BYTES;    \
 		const uint8_t(*columns)[AG_ROWS_BLOCK] = block->columns;                                   \
 		uint32_t n = tree->n_nodes;                                                                \
                                                                                                    \
-		for (uint32_t i = 0; i < n && !block->trees->rows->has_categories; i++)                    \
+		for (uint32_t i = 0; i < n && !prepared->has_categories; i++)                              \
 		{                                                                                          \
 			uint64_t left = reached[i] & UP_TO(columns[nodes[i].column], nodes[i].cut);            \
                                                                                                    \
 			reached[nodes[i].right] = reached[i] ^ left;                                           \
 			reached[nodes[i].left] = left;                                                         \
 		}                                                                                          \
-		for (uint32_t i = 0; i < n && block->trees->rows->has_categories; i++)                     \
+		for (uint32_t i = 0; i < n && prepared->has_categories; i++)                               \
 		{                                                                                          \
 			uint64_t rows = reached[i], left;                                                      \
                                                                                                    \
-			left = nodes[i].is_category ? rows_in_set(block, &originals[i], rows)                  \
-										: rows & UP_TO(columns[nodes[i].column], nodes[i].cut);    \
+			if (nodes[i].ask == AG_ROWS_NUMBER)                                                    \
+				left = rows & UP_TO(columns[nodes[i].column], nodes[i].cut);                       \
+			else if (HAS_SETS && nodes[i].ask == AG_ROWS_SET)                                      \
+			{                                                                                      \
+				left = rows & IN_SET(columns + nodes[i].column, set);                              \
+				set += AG_ROWS_SET_BYTES;                                                          \
+			}                                                                                      \
+			else                                                                                   \
+				left = rows_in_set(block, &originals[i], rows);                                    \
 			reached[nodes[i].left] = left;                                                         \
 			reached[nodes[i].right] = rows ^ left;                                                 \
 		}                                                                                          \
 	}
+
+/* The bytes of one category. */
+static inline __attribute__((always_inline)) void
+fill_code(const AgRowsCode *code, uint32_t n_rows, uint32_t n_features, const double *features,
+		  uint8_t (*columns)[AG_ROWS_BLOCK])
+{
+	for (uint32_t i = 0; i < n_rows; i++)
+	{
+		double x = features[(size_t) i * n_features + code->feature];
+		uint32_t c = x >= 0.0 && x < (double) AG_ROWS_UNSEEN ? (uint32_t) x
+					 : x == x                                ? AG_ROWS_UNSEEN
+															 : AG_ROWS_MISSING;
+
+		columns[code->column][i] = (uint8_t) (c / 8);
+		columns[code->column + 1][i] = (uint8_t) (1u << c % 8);
+	}
+}
 
 /*
  * The masks of the rows that go left at each level of a full tree. of(i) is the i-th comparison's; the choice is made of halves, for the
@@ -100,18 +130,29 @@ rows_in_set(const AgBlock *block, const AgTreeNode *node, uint64_t rows)
 	} while (0)
 
 /* Planes of tree t; the usual depth once more by itself, so that loops have known lengths. */
-#define DEFINE_PLANES(name, TARGET, UP_TO)                                                         \
+#define DEFINE_PLANES(name, TARGET, UP_TO, HAS_SETS, IN_SET)                                       \
 	TARGET static inline void name(const AgBlock *block, uint32_t t, uint64_t *planes)             \
 	{                                                                                              \
 		const AgRowsTree *tree = &block->trees->rows->trees[t];                                    \
 		const AgRowsCut *cuts = block->trees->rows->cuts + tree->first_cut;                        \
+		const uint8_t *set = block->trees->rows->sets + tree->first_set * AG_ROWS_SET_BYTES;       \
 		const uint8_t(*columns)[AG_ROWS_BLOCK] = block->columns;                                   \
                                                                                                    \
 		if (tree->form == AG_ROWS_SYMMETRIC)                                                       \
 			for (uint32_t level = 0; level < tree->depth; level++)                                 \
-				planes[level] = cuts[level].is_category                                            \
-									? level_in_set(block, t, level)                                \
-									: UP_TO(columns[cuts[level].column], cuts[level].cut);         \
+			{                                                                                      \
+				const uint8_t(*column)[AG_ROWS_BLOCK] = columns + cuts[level].column;              \
+                                                                                                   \
+				if (cuts[level].ask == AG_ROWS_NUMBER)                                             \
+					planes[level] = UP_TO(*column, cuts[level].cut);                               \
+				else if (HAS_SETS && cuts[level].ask == AG_ROWS_SET)                               \
+				{                                                                                  \
+					planes[level] = IN_SET(column, set);                                           \
+					set += AG_ROWS_SET_BYTES;                                                      \
+				}                                                                                  \
+				else                                                                               \
+					planes[level] = level_in_set(block, t, level);                                 \
+			}                                                                                      \
 		else if (tree->depth == AG_ROWS_FULL_DEPTH)                                                \
 			FIND_PLANES(AG_ROWS_FULL_DEPTH, UP_TO);                                                \
 		else                                                                                       \
@@ -239,6 +280,9 @@ up_to_portable(const uint8_t *column, uint8_t cut)
 	return rows;
 }
 
+/* Row by row is faster. */
+#define no_set(columns, set) ((void) (columns), (void) (set), UINT64_C(0))
+
 static void
 fill_portable(const AgRowsInput *input, uint32_t n_rows, uint32_t n_features,
 			  const double *features, uint8_t (*columns)[AG_ROWS_BLOCK])
@@ -252,8 +296,8 @@ number_portable(const uint64_t *masks, uint32_t n_leaves, uint8_t *leaf_of)
 	number_leaves(masks, n_leaves, leaf_of);
 }
 
-DEFINE_REACH(reach_portable, , up_to_portable)
-DEFINE_PLANES(planes_portable, , up_to_portable)
+DEFINE_REACH(reach_portable, , up_to_portable, false, no_set)
+DEFINE_PLANES(planes_portable, , up_to_portable, false, no_set)
 DEFINE_FIND(find_portable, , planes_portable)
 DEFINE_ADD(add_portable, , find_portable)
 
@@ -276,6 +320,37 @@ up_to_avx2(const uint8_t *column, uint8_t cut)
 		   (uint32_t) _mm256_movemask_epi8(low_left);
 }
 
+/* The set's byte of each row, from the half that its number's fifth bit says, and the row's bit in it. */
+AVX2 static inline uint32_t
+half_in_set_avx2(__m256i which, __m256i bit, __m256i low, __m256i high)
+{
+	__m256i byte =
+		_mm256_blendv_epi8(_mm256_shuffle_epi8(low, which), _mm256_shuffle_epi8(high, which),
+						   _mm256_slli_epi16(which, 3));
+
+	return (uint32_t) _mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_and_si256(byte, bit), bit));
+}
+
+AVX2 static inline uint64_t
+in_set_avx2(const uint8_t (*columns)[AG_ROWS_BLOCK], const uint8_t *set)
+{
+	const __m256i *which = (const __m256i *) columns[0], *bit = (const __m256i *) columns[1];
+	__m256i low = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *) set));
+	__m256i high = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *) set + 1));
+
+	return half_in_set_avx2(_mm256_load_si256(which), _mm256_load_si256(bit), low, high) |
+		   (uint64_t) half_in_set_avx2(_mm256_load_si256(which + 1), _mm256_load_si256(bit + 1),
+									   low, high)
+			   << 32;
+}
+
+AVX2 static void
+code_avx2(const AgRowsCode *code, uint32_t n_rows, uint32_t n_features, const double *features,
+		  uint8_t (*columns)[AG_ROWS_BLOCK])
+{
+	fill_code(code, n_rows, n_features, features, columns);
+}
+
 AVX2 static void
 fill_avx2(const AgRowsInput *input, uint32_t n_rows, uint32_t n_features, const double *features,
 		  uint8_t (*columns)[AG_ROWS_BLOCK])
@@ -289,8 +364,8 @@ number_avx2(const uint64_t *masks, uint32_t n_leaves, uint8_t *leaf_of)
 	number_leaves(masks, n_leaves, leaf_of);
 }
 
-DEFINE_REACH(reach_avx2, AVX2, up_to_avx2)
-DEFINE_PLANES(planes_avx2, AVX2, up_to_avx2)
+DEFINE_REACH(reach_avx2, AVX2, up_to_avx2, true, in_set_avx2)
+DEFINE_PLANES(planes_avx2, AVX2, up_to_avx2, true, in_set_avx2)
 DEFINE_FIND(find_avx2, AVX2, planes_avx2)
 DEFINE_ADD(add_avx2, AVX2, find_avx2)
 
@@ -306,6 +381,28 @@ up_to_avx512(const uint8_t *column, uint8_t cut)
 	/* Out of the mask registers: what follows is slower in them, and compilers don't know. */
 	__asm__("" : "+r"(rows));
 	return rows;
+}
+
+/* As in_set_avx2. */
+AVX512 static inline uint64_t
+in_set_avx512(const uint8_t (*columns)[AG_ROWS_BLOCK], const uint8_t *set)
+{
+	__m512i which = _mm512_load_si512(columns[0]), bit = _mm512_load_si512(columns[1]);
+	__m512i low = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *) set));
+	__m512i high = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *) set + 1));
+	__mmask64 is_high = _mm512_test_epi8_mask(which, _mm512_set1_epi8(16));
+	__m512i byte = _mm512_mask_shuffle_epi8(_mm512_shuffle_epi8(low, which), is_high, high, which);
+	uint64_t rows = _mm512_test_epi8_mask(byte, bit);
+
+	__asm__("" : "+r"(rows)); /* as above */
+	return rows;
+}
+
+AVX512 static void
+code_avx512(const AgRowsCode *code, uint32_t n_rows, uint32_t n_features, const double *features,
+			uint8_t (*columns)[AG_ROWS_BLOCK])
+{
+	fill_code(code, n_rows, n_features, features, columns);
 }
 
 /*
@@ -395,8 +492,8 @@ number_avx512(const uint64_t *masks, uint32_t n_leaves, uint8_t *leaf_of)
 	_mm512_storeu_si512(leaf_of, _mm512_or_si512(numbers[0], numbers[2]));
 }
 
-DEFINE_REACH(reach_avx512, AVX512, up_to_avx512)
-DEFINE_PLANES(planes_avx512, AVX512, up_to_avx512)
+DEFINE_REACH(reach_avx512, AVX512, up_to_avx512, true, in_set_avx512)
+DEFINE_PLANES(planes_avx512, AVX512, up_to_avx512, true, in_set_avx512)
 
 /* Each row's leaf as a byte: the root's level is the highest bit. */
 AVX512 static inline __m512i
@@ -466,12 +563,13 @@ add_avx512(const AgBlock *block, uint32_t t, double *scores)
 const AgBlockOps *
 ag_block_ops(AgCpuLevel level)
 {
-	static const AgBlockOps portable = {fill_portable, reach_portable, number_portable,
-										find_portable, add_portable};
+	static const AgBlockOps portable = {fill_portable,   NULL,          reach_portable,
+										number_portable, find_portable, add_portable};
 #if defined(__x86_64__)
-	static const AgBlockOps avx2 = {fill_avx2, reach_avx2, number_avx2, find_avx2, add_avx2};
-	static const AgBlockOps avx512 = {fill_avx512, reach_avx512, number_avx512, find_avx512,
-									  add_avx512};
+	static const AgBlockOps avx2 = {fill_avx2,   code_avx2, reach_avx2,
+									number_avx2, find_avx2, add_avx2};
+	static const AgBlockOps avx512 = {fill_avx512,   code_avx512, reach_avx512,
+									  number_avx512, find_avx512, add_avx512};
 
 	if (level == AG_CPU_AVX512)
 		return &avx512;

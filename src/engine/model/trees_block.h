@@ -21,8 +21,11 @@ typedef struct AgBlockOps
 	/* The bytes of one input. */
 	void (*fill)(const AgRowsInput *input, uint32_t n_rows, uint32_t n_features,
 				 const double *features, uint8_t (*columns)[AG_ROWS_BLOCK]);
-	/* The rows that reach each node and then each leaf, as bits: reached[0] is given. */
-	void (*reach)(const AgBlock *block, const AgTree *tree, uint64_t *reached);
+	/* Those of one category; NULL: not looked at. */
+	void (*code)(const AgRowsCode *code, uint32_t n_rows, uint32_t n_features,
+				 const double *features, uint8_t (*columns)[AG_ROWS_BLOCK]);
+	/* The rows that reach each node of tree t and then each leaf, as bits: reached[0] is given. */
+	void (*reach)(const AgBlock *block, uint32_t t, uint64_t *reached);
 	/* The leaf of each row, of at most 256; each row is in one mask; 0 for rows that are in none. */
 	void (*number_leaves)(const uint64_t *masks, uint32_t n_leaves, uint8_t leaf_of[AG_ROWS_BLOCK]);
 	/* The leaf of each row in a tree that isn't of the form AG_ROWS_MASKS. */

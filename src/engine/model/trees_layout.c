@@ -15,7 +15,7 @@ typedef struct Head
 	uint32_t has_plan, n_slots, plan_has_categories;
 	uint32_t has_rows, n_inputs, rows_have_categories;
 	uint64_t n_cuts; /* of all inputs, with those behind */
-	uint64_t n_full_cuts, n_full_leaves;
+	uint64_t n_full_cuts, n_full_leaves, n_sets, n_codes;
 } Head;
 
 /* Where the arrays lie. */
@@ -32,6 +32,8 @@ typedef struct Block
 	AgRowsTree *rows_trees;
 	AgRowsCut *full_cuts;
 	double *full_leaves;
+	AgRowsCode *codes;
+	uint8_t *sets;
 } Block;
 
 /* The next array; at NULL only lengths count. */
@@ -72,6 +74,8 @@ block_at(const AgTrees *trees, const Head *head, char *at)
 		block.rows_trees = take(&block, at, trees->n_trees, sizeof *block.rows_trees);
 		block.full_cuts = take(&block, at, head->n_full_cuts, sizeof *block.full_cuts);
 		block.full_leaves = take(&block, at, head->n_full_leaves, sizeof *block.full_leaves);
+		block.codes = take(&block, at, head->n_codes, sizeof *block.codes);
+		block.sets = take(&block, at, head->n_sets, AG_ROWS_SET_BYTES);
 	}
 	return block;
 }
@@ -100,6 +104,8 @@ head_of(const AgTrees *trees)
 		head.rows_have_categories = trees->rows->has_categories;
 		head.n_full_cuts = trees->rows->n_cuts;
 		head.n_full_leaves = trees->rows->n_leaves;
+		head.n_codes = trees->rows->n_codes;
+		head.n_sets = trees->rows->n_sets;
 		for (uint32_t i = 0; i < head.n_inputs; i++)
 			head.n_cuts += cuts_of(&trees->rows->inputs[i]);
 	}
@@ -146,6 +152,8 @@ ag_trees_layout_write(const AgTrees *trees, void *to)
 	memcpy(block.rows_trees, rows->trees, trees->n_trees * sizeof *rows->trees);
 	memcpy(block.full_cuts, rows->cuts, (size_t) rows->n_cuts * sizeof *rows->cuts);
 	memcpy(block.full_leaves, rows->leaves, (size_t) rows->n_leaves * sizeof *rows->leaves);
+	memcpy(block.codes, rows->codes, rows->n_codes * sizeof *rows->codes);
+	memcpy(block.sets, rows->sets, (size_t) rows->n_sets * AG_ROWS_SET_BYTES);
 }
 
 static AgStatus
@@ -171,6 +179,10 @@ use_rows(const AgContext *ctx, AgTrees *trees, const Head *head, const Block *bl
 	rows->n_leaves = head->n_full_leaves;
 	rows->cuts = block->full_cuts;
 	rows->leaves = block->full_leaves;
+	rows->n_codes = (uint32_t) head->n_codes;
+	rows->codes = block->codes;
+	rows->n_sets = head->n_sets;
+	rows->sets = block->sets;
 	rows->has_categories = head->rows_have_categories;
 	rows->level = ag_cpu_level();
 	trees->rows = rows;

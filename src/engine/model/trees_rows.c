@@ -62,7 +62,12 @@ typedef struct Preparation
 	AgRowsInput *inputs;
 	uint32_t n_inputs, n_columns;
 	AgRowsNode *nodes;
+	int32_t *
+		code_of; /* [n_features] -1: not to be bytes; else their first column; MOST_FEATURES: none yet */
+	AgRowsCode *codes;
+	uint32_t n_codes;
 	AgRowsTree *forms; /* [n_trees] */
+	uint8_t *sets;
 	AgRowsCut *cuts;
 	double *leaves;
 	bool fits;
@@ -127,6 +132,35 @@ child_of(const AgTree *tree, int32_t child)
 	return (uint16_t) (child >= 0 ? (uint32_t) child : tree->n_nodes + (uint32_t) ~child);
 }
 
+/* Categories whose nodes' sets all are small enough, and aren't combinations. */
+static void
+find_codes(Preparation *preparation)
+{
+	const AgTrees *trees = preparation->trees;
+
+	for (uint32_t f = 0; f < trees->n_features + trees->n_combos; f++)
+		preparation->code_of[f] = f < trees->n_features ? MOST_FEATURES : -1;
+	for (uint64_t i = 0; i < trees->n_nodes; i++)
+		if (!is_number(&trees->nodes[i]) && trees->nodes[i].n_set > AG_ROWS_SET_WORDS)
+			preparation->code_of[trees->nodes[i].feature] = -1;
+}
+
+/* The first column of a category's bytes, given out when it is first asked for; -1: it has none. */
+static int32_t
+column_of_code(Preparation *preparation, uint32_t feature)
+{
+	int32_t *column = &preparation->code_of[feature];
+
+	if (*column != MOST_FEATURES)
+		return *column;
+	if (preparation->n_columns + 2 > AG_ROWS_MAX_COLUMNS / 2) /* numbers can't do without */
+		return *column = -1;
+	*column = (int32_t) preparation->n_columns;
+	preparation->n_columns += 2;
+	preparation->codes[preparation->n_codes++] = (AgRowsCode){feature, (uint32_t) *column};
+	return *column;
+}
+
 static void
 make_nodes(Preparation *preparation, const AgTree *tree, AgRowsNode *made)
 {
@@ -139,9 +173,15 @@ make_nodes(Preparation *preparation, const AgTree *tree, AgRowsNode *made)
 
 		made[i].left = child_of(tree, nodes[i].left);
 		made[i].right = child_of(tree, nodes[i].right);
-		made[i].is_category = !is_number(&nodes[i]);
-		if (made[i].is_category)
+		made[i].ask = AG_ROWS_NUMBER;
+		if (!is_number(&nodes[i]))
+		{
+			int32_t code = column_of_code(preparation, nodes[i].feature);
+
+			made[i].ask = code < 0 ? AG_ROWS_CATEGORY : AG_ROWS_SET;
+			made[i].column = code < 0 ? 0 : (uint16_t) code;
 			continue;
+		}
 		if (*column < 0)
 		{
 			preparation->fits &= preparation->n_columns < AG_ROWS_MAX_COLUMNS;
@@ -149,6 +189,20 @@ make_nodes(Preparation *preparation, const AgTree *tree, AgRowsNode *made)
 		}
 		made[i].column = (uint16_t) *column;
 		made[i].cut = (uint8_t) cuts_below(input->cuts, input->n_cuts, nodes[i].threshold);
+	}
+}
+
+/* The codes that go left, a bit each. */
+static void
+fill_set(const AgTrees *trees, const AgTreeNode *node, uint8_t *set)
+{
+	memset(set, 0, AG_ROWS_SET_BYTES);
+	for (uint32_t c = 0; c < 256; c++)
+	{
+		double x = c == AG_ROWS_MISSING ? (double) NAN : c == AG_ROWS_UNSEEN ? -1.0 : (double) c;
+
+		if (ag_node_goes_left(trees, node, x))
+			set[c / 8] |= (uint8_t) (1u << c % 8);
 	}
 }
 
@@ -244,12 +298,43 @@ fill_full(Preparation *preparation, const AgTree *tree, const AgRowsTree *form)
 			places[2 * k] = at < 0 ? at : nodes[at].right;
 			places[2 * k + 1] = at < 0 ? at : nodes[at].left;
 			if (form->form == AG_ROWS_FULL && at >= 0)
-				cuts[(1u << level) - 1 + k] = (AgRowsCut){made[at].column, made[at].cut, false};
+				cuts[(1u << level) - 1 + k] =
+					(AgRowsCut){made[at].column, made[at].cut, AG_ROWS_NUMBER};
 			else if (form->form == AG_ROWS_SYMMETRIC && k == 0)
-				cuts[level] = (AgRowsCut){made[at].column, made[at].cut, made[at].is_category};
+				cuts[level] = (AgRowsCut){made[at].column, made[at].cut, made[at].ask};
 		}
 	for (uint32_t k = 0; k < 1u << form->depth; k++)
 		leaves[k] = values[~places[k]];
+}
+
+/* The sets that a tree asks for, counted, and filled in where there is room already. */
+static uint64_t
+make_sets(const Preparation *preparation, uint32_t t)
+{
+	const AgTrees *trees = preparation->trees;
+	const AgTree *tree = &trees->trees[t];
+	const AgTreeNode *nodes = trees->nodes + tree->first_node;
+	const AgRowsNode *made = preparation->nodes + tree->first_node;
+	const AgRowsTree *form = &preparation->forms[t];
+	bool is_by_level = form->form == AG_ROWS_SYMMETRIC;
+	uint64_t n = 0;
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; i < (is_by_level ? tree->depth : tree->n_nodes); i++)
+	{
+		if (!is_by_level)
+			at = i;
+		if (made[at].ask == AG_ROWS_SET)
+		{
+			if (preparation->sets != NULL)
+				fill_set(trees, &nodes[at],
+						 preparation->sets + (form->first_set + n) * AG_ROWS_SET_BYTES);
+			n++;
+		}
+		if (is_by_level && nodes[at].left >= 0)
+			at = (uint32_t) nodes[at].left;
+	}
+	return n;
 }
 
 static AgStatus
@@ -268,17 +353,25 @@ make_full(const AgContext *ctx, Preparation *preparation, AgTreeRows *rows)
 		form->depth = trees->trees[t].depth;
 		form->first_cut = rows->n_cuts;
 		form->first_leaf = rows->n_leaves;
+		form->first_set = rows->n_sets;
+		if (trees->trees[t].n_nodes <= AG_ROWS_MAX_NODES)
+			rows->n_sets += make_sets(preparation, t);
 		rows->n_cuts += n_cuts_of(form);
 		rows->n_leaves += n_leaves_of(form);
 	}
 	preparation->cuts = ag_arena_alloc(&trees->arena, (size_t) rows->n_cuts, sizeof(AgRowsCut));
 	preparation->leaves = ag_arena_alloc(&trees->arena, (size_t) rows->n_leaves, sizeof(double));
-	if (preparation->cuts == NULL || preparation->leaves == NULL)
+	preparation->sets = ag_arena_alloc(&trees->arena, (size_t) rows->n_sets, AG_ROWS_SET_BYTES);
+	if (preparation->cuts == NULL || preparation->leaves == NULL || preparation->sets == NULL)
 		return ag_mem_error(ctx->mem, (size_t) rows->n_leaves * sizeof(double), ctx->error);
+	for (uint32_t t = 0; t < trees->n_trees; t++)
+		if (trees->trees[t].n_nodes <= AG_ROWS_MAX_NODES)
+			make_sets(preparation, t);
 	for (uint32_t t = 0; t < trees->n_trees; t++)
 		if (preparation->forms[t].form != AG_ROWS_MASKS)
 			fill_full(preparation, &trees->trees[t], &preparation->forms[t]);
 	rows->trees = preparation->forms;
+	rows->sets = preparation->sets;
 	rows->cuts = preparation->cuts;
 	rows->leaves = preparation->leaves;
 	return AG_OK;
@@ -293,9 +386,12 @@ prepare(const AgContext *ctx, Preparation *preparation)
 
 	preparation->inputs =
 		ag_arena_alloc(&trees->arena, (size_t) trees->n_features + 1, sizeof(AgRowsInput));
-	if (rows == NULL || nodes == NULL || preparation->inputs == NULL)
+	preparation->codes =
+		ag_arena_alloc(&trees->arena, (size_t) trees->n_features + 1, sizeof(AgRowsCode));
+	if (rows == NULL || nodes == NULL || preparation->inputs == NULL || preparation->codes == NULL)
 		return ag_mem_error(ctx->mem, (size_t) trees->n_nodes * sizeof *nodes, ctx->error);
 	preparation->nodes = nodes;
+	find_codes(preparation);
 	gather_thresholds(preparation);
 	AG_TRY(make_inputs(ctx, preparation));
 	for (uint32_t t = 0; preparation->fits && t < trees->n_trees; t++)
@@ -306,6 +402,8 @@ prepare(const AgContext *ctx, Preparation *preparation)
 	AG_TRY(make_full(ctx, preparation, rows));
 	rows->n_inputs = preparation->n_inputs;
 	rows->inputs = preparation->inputs;
+	rows->n_codes = preparation->n_codes;
+	rows->codes = preparation->codes;
 	rows->nodes = nodes;
 	for (uint64_t i = 0; i < trees->n_nodes; i++)
 		rows->has_categories |= !is_number(&trees->nodes[i]);
@@ -340,8 +438,10 @@ ag_trees_prepare_rows(const AgContext *ctx, AgTrees *trees)
 	AG_GO(ag_get_zeroed(ctx, n_features, sizeof(uint32_t), &preparation.input_of));
 	AG_GO(ag_get_zeroed(ctx, n_features + 1, sizeof(uint64_t), &preparation.first));
 	AG_GO(ag_get(ctx, (size_t) trees->n_nodes, sizeof(double), &preparation.thresholds));
+	AG_GO(ag_get(ctx, n_features, sizeof(int32_t), &preparation.code_of));
 	AG_GO(prepare(ctx, &preparation));
 done:
+	ag_mem_free(ctx->mem, preparation.code_of);
 	ag_mem_free(ctx->mem, preparation.thresholds);
 	ag_mem_free(ctx->mem, preparation.first);
 	ag_mem_free(ctx->mem, preparation.input_of);
@@ -374,7 +474,7 @@ add_tree(const AgBlockOps *ops, const AgBlock *block, uint32_t t, double *scores
 	else
 	{
 		reached[0] = ~UINT64_C(0) >> (AG_ROWS_BLOCK - block->n_rows);
-		ops->reach(block, tree, reached);
+		ops->reach(block, t, reached);
 		ops->number_leaves(reached + tree->n_nodes, tree->n_leaves, leaf_of);
 	}
 	if (is_plain)
@@ -400,6 +500,8 @@ score_block(const AgTrees *trees, uint32_t n_rows, const double *features, doubl
 			codes[c][i] = ag_combo_code(trees, c, features + (size_t) i * trees->n_features);
 	for (uint32_t j = 0; j < trees->rows->n_inputs; j++)
 		ops->fill(&trees->rows->inputs[j], n_rows, trees->n_features, features, columns);
+	for (uint32_t j = 0; j < trees->rows->n_codes && ops->code != NULL; j++)
+		ops->code(&trees->rows->codes[j], n_rows, trees->n_features, features, columns);
 	for (uint32_t i = 0; i < n_rows; i++)
 		memcpy(scores + (size_t) i * trees->n_outputs, trees->base,
 			   trees->n_outputs * sizeof(double));

@@ -9,6 +9,9 @@
  * A shallow tree is filled up to a full one: then all its comparisons are made, and each level chooses its mask of 2^level by those of
  * the levels above: one mask a level is the number of each row's leaf. Of a tree that asks the same on all nodes of a level, a
  * symmetric one, there is one comparison a level.
+ *
+ * A category of few levels becomes two bytes: which byte of a node's set of 256 bits its code's bit is in, and that bit. Where CPUs look bytes
+ * up in registers, a node's set is asked for all rows at once.
  */
 #ifndef AG_TREES_ROWS_H
 #define AG_TREES_ROWS_H
@@ -23,11 +26,23 @@
 #define AG_ROWS_CUTS_BEHIND 7  /* eight are read at a time */
 #define AG_ROWS_MAX_COMBOS 128 /* their codes are on the stack: 32 KiB */
 
+typedef enum AgRowsAsk
+{
+	AG_ROWS_NUMBER,
+	AG_ROWS_SET,     /* its category by a set of bytes: the tree's next one */
+	AG_ROWS_CATEGORY /* row by row */
+} AgRowsAsk;
+
+#define AG_ROWS_SET_BYTES 32
+#define AG_ROWS_SET_WORDS 3 /* of AgTrees.sets: codes below 192 */
+#define AG_ROWS_UNSEEN 254  /* the code of what is none */
+#define AG_ROWS_MISSING 255
+
 typedef struct AgRowsNode
 {
-	uint16_t column;
-	uint8_t cut; /* bytes up to it go left */
-	bool is_category;
+	uint16_t column;      /* of a set: that of which byte; the bit's is the next one */
+	uint8_t cut;          /* bytes up to it go left */
+	uint8_t ask;          /* AgRowsAsk */
 	uint16_t left, right; /* node, or n_nodes + leaf */
 } AgRowsNode;
 
@@ -46,13 +61,14 @@ typedef struct AgRowsCut
 {
 	uint16_t column;
 	uint8_t cut;
-	bool is_category; /* only of symmetric trees */
+	uint8_t ask; /* of full trees: AG_ROWS_NUMBER */
 } AgRowsCut;
 
 typedef struct AgRowsTree
 {
 	uint32_t form; /* AgRowsForm */
 	uint32_t depth;
+	uint64_t first_set; /* in the order of nodes, or of levels */
 	uint64_t first_cut;
 	uint64_t
 		first_leaf; /* of 2^depth, at least AG_ROWS_LEAST_LEAVES, by the number that the levels' "left" make, the root's first */
@@ -68,10 +84,21 @@ typedef struct AgRowsInput
 	int32_t column[2];  /* of the missing right, left; -1: no node needs it */
 } AgRowsInput;
 
+/* A category to turn into its two bytes. */
+typedef struct AgRowsCode
+{
+	uint32_t feature;
+	uint32_t column;
+} AgRowsCode;
+
 typedef struct AgTreeRows
 {
 	uint32_t n_inputs;
 	const AgRowsInput *inputs;
+	uint32_t n_codes;
+	const AgRowsCode *codes;
+	uint64_t n_sets;
+	const uint8_t *sets;     /* [n_sets][AG_ROWS_SET_BYTES] */
 	const AgRowsNode *nodes; /* as AgTrees.nodes; undefined for trees of over AG_ROWS_MAX_NODES */
 	const AgRowsTree *trees;
 	uint64_t n_cuts, n_leaves;
