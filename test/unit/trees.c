@@ -187,6 +187,21 @@ many_rows(void)
 		bool is_big = are_big(trees);
 
 		coarsen(trees);
+		for (uint64_t row = 0; row < 200; row++)
+			make_row(trees, s + 90, row, features + row * trees->n_features);
+		for (int64_t i = 0; i < 200; i++)
+			ag_trees_score(trees, features + i * trees->n_features, alone + i * trees->n_outputs);
+		AG_CHECK_EQ(ag_trees_lay_out(&ctx, trees), AG_OK); /* by it alone at first */
+		for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++)
+		{
+			size_t n = (size_t) counts[c] * trees->n_outputs;
+
+			for (size_t i = 0; i < 200 * 4; i++)
+				scores[i] = -77.0;
+			ag_trees_score_rows(trees, counts[c], features, scores);
+			AG_CHECK(memcmp(scores, alone, n * sizeof(double)) == 0);
+			AG_CHECK(n == 800 || scores[n] == -77.0);
+		}
 		AG_CHECK_EQ(ag_trees_prepare_rows(&ctx, trees), AG_OK);
 		AG_CHECK((trees->rows != NULL) == (trees->n_trees >= 16 && !is_big));
 		for (uint64_t row = 0; row < 200; row++)

@@ -232,14 +232,14 @@ score_groups(const AgTrees *trees, const double *numbers, const uint32_t *codes,
 	}
 }
 
-void
-ag_plan_score(const AgTrees *trees, const double *features, double *scores)
+/* What a row's nodes compare: one number or code a slot. */
+static void
+fill_slots(const AgTrees *trees, const double *features, double *numbers, uint32_t *codes)
 {
 	const AgTreePlan *plan = trees->plan;
-	double numbers[AG_PLAN_MAX_SLOTS];
-	uint32_t codes[AG_PLAN_MAX_SLOTS];
 
 	numbers[0] = -(double) INFINITY;
+	codes[0] = 0;
 	for (uint32_t s = 1; s < plan->n_slots; s++)
 	{
 		const AgPlanSlot *slot = &plan->slots[s];
@@ -256,10 +256,112 @@ ag_plan_score(const AgTrees *trees, const double *features, double *scores)
 		else
 			numbers[s] = x != x && slot->missing_left ? -(double) INFINITY : x;
 	}
+}
+
+void
+ag_plan_score(const AgTrees *trees, const double *features, double *scores)
+{
+	const AgTreePlan *plan = trees->plan;
+	double numbers[AG_PLAN_MAX_SLOTS];
+	uint32_t codes[AG_PLAN_MAX_SLOTS];
+
+	fill_slots(trees, features, numbers, codes);
 	for (uint32_t k = 0; k < trees->n_outputs; k++)
 		scores[k] = trees->base[k];
 	if (plan->has_categories)
 		score_groups(trees, numbers, codes, true, scores);
 	else
 		score_groups(trees, numbers, codes, false, scores);
+}
+
+/* --- many rows: all of them go through one tree before the next, which so is in the near caches */
+
+#define ROWS_SLOTS (8 * AG_PLAN_MAX_SLOTS) /* of all rows of a block, on the stack: 96 KiB */
+#define MOST_ROWS 256
+
+/* AG_PLAN_GROUP rows through one tree. Most ways end well above the deepest leaf: when none moved, all have ended. */
+static inline __attribute__((always_inline)) void
+walk_rows(const AgTrees *trees, uint32_t t, const double *numbers, const uint32_t *codes,
+		  bool has_categories, uint32_t *at)
+{
+	const AgTreePlan *plan = trees->plan;
+	uint32_t moved = 1;
+
+	for (int k = 0; k < AG_PLAN_GROUP; k++)
+		at[k] = plan->trees[t].root;
+	while (moved != 0)
+	{
+		moved = 0;
+		for (uint32_t k = 0; k < AG_PLAN_GROUP; k++)
+		{
+			const AgPlanNode *node = &plan->nodes[at[k]];
+			size_t row = (size_t) k * plan->n_slots;
+			uint32_t next;
+
+			if (has_categories && (node->slot & AG_PLAN_CATEGORY) != 0)
+				next = node->left +
+					   !in_set(trees->sets, node, codes[row + (node->slot & AG_PLAN_SLOT)]);
+			else
+				next = node->left + !(numbers[row + node->slot] <= node->threshold);
+			moved |= next ^ at[k];
+			at[k] = next;
+		}
+	}
+}
+
+static inline __attribute__((always_inline)) void
+score_rows(const AgTrees *trees, uint32_t n_rows, const double *numbers, const uint32_t *codes,
+		   bool has_categories, double *scores)
+{
+	const AgTreePlan *plan = trees->plan;
+
+	for (uint32_t t = 0; t < trees->n_trees; t++)
+		for (uint32_t r = 0; r < n_rows; r += AG_PLAN_GROUP)
+		{
+			uint32_t at[AG_PLAN_GROUP];
+			uint32_t n = n_rows - r < AG_PLAN_GROUP ? n_rows - r : AG_PLAN_GROUP;
+
+			walk_rows(trees, t, numbers + (size_t) r * plan->n_slots,
+					  codes + (size_t) r * plan->n_slots, has_categories, at);
+			for (uint32_t k = 0; k < n; k++)
+				ag_leaf_add(trees, plan->trees[t].output, plan->nodes[at[k]].threshold,
+							scores + (size_t) (r + k) * trees->n_outputs);
+		}
+}
+
+/* A block; the rows that fill its last group up are copies of its last one. */
+static void
+score_block(const AgTrees *trees, uint32_t n_rows, const double *features, double *scores)
+{
+	const AgTreePlan *plan = trees->plan;
+	double numbers[ROWS_SLOTS];
+	uint32_t codes[ROWS_SLOTS];
+	uint32_t n_filled = (n_rows + AG_PLAN_GROUP - 1) / AG_PLAN_GROUP * AG_PLAN_GROUP;
+
+	for (uint32_t r = 0; r < n_filled; r++)
+	{
+		uint32_t from = r < n_rows ? r : n_rows - 1;
+
+		fill_slots(trees, features + (size_t) from * trees->n_features,
+				   numbers + (size_t) r * plan->n_slots, codes + (size_t) r * plan->n_slots);
+	}
+	for (uint32_t r = 0; r < n_rows; r++)
+		for (uint32_t k = 0; k < trees->n_outputs; k++)
+			scores[(size_t) r * trees->n_outputs + k] = trees->base[k];
+	if (plan->has_categories)
+		score_rows(trees, n_rows, numbers, codes, true, scores);
+	else
+		score_rows(trees, n_rows, numbers, codes, false, scores);
+}
+
+void
+ag_plan_score_rows(const AgTrees *trees, int64_t n_rows, const double *features, double *scores)
+{
+	uint32_t most = ROWS_SLOTS / trees->plan->n_slots / AG_PLAN_GROUP * AG_PLAN_GROUP;
+
+	most = most > MOST_ROWS ? MOST_ROWS : most;
+	for (int64_t at = 0; at < n_rows; at += most)
+		score_block(trees, n_rows - at < most ? (uint32_t) (n_rows - at) : most,
+					features + (size_t) at * trees->n_features,
+					scores + (size_t) at * trees->n_outputs);
 }

@@ -65,5 +65,8 @@ typedef struct AgTreePlan
 
 /* ag_trees_score by the plan. */
 void ag_plan_score(const AgTrees *trees, const double *features, double *scores);
+/* ag_trees_score_rows by it, for trees too large for masks (trees_rows.h). */
+void ag_plan_score_rows(const AgTrees *trees, int64_t n_rows, const double *features,
+						double *scores);
 
 #endif

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "engine/model/trees_block.h"
+#include "engine/model/trees_plan.h"
 #include "engine/model/trees_walk.h"
 
 /* With more leaves than this in the mean, walking each row on its own is faster where there are no vectors. */
@@ -524,6 +525,11 @@ score_block(const AgTrees *trees, uint32_t n_rows, const double *features, doubl
 void
 ag_trees_score_rows(const AgTrees *trees, int64_t n_rows, const double *features, double *scores)
 {
+	if (trees->rows == NULL && trees->plan != NULL && n_rows >= AG_PLAN_GROUP)
+	{
+		ag_plan_score_rows(trees, n_rows, features, scores);
+		return;
+	}
 	for (int64_t at = 0; at < n_rows; at += AG_ROWS_BLOCK)
 	{
 		int64_t n = n_rows - at < AG_ROWS_BLOCK ? n_rows - at : AG_ROWS_BLOCK;
