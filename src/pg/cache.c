@@ -10,6 +10,9 @@
 #include "postgres.h"
 
 #include <math.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "lib/ilist.h"
 #include "mb/pg_wchar.h"
@@ -225,6 +228,9 @@ open_stored(Entry *entry, const AgMemberRow *rows, const bool *needed, const Wan
 	ag_predictor_close(entry->model.predictor);
 	entry->model.predictor = NULL;
 	images_free(entry);
+#ifdef __GLIBC__
+	malloc_trim(0); /* else as much stays with the process */
+#endif
 	open_shared(entry, wanted);
 }
 

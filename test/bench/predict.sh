@@ -124,6 +124,7 @@ if wants memory; then
 	# what 100 sessions have of their own, and their parts of what they share: kB
 	for size in 0 256MB; do
 		share $size
+		q -c "SELECT ag_prewarm('big')" >/dev/null
 		for kind in c1 "ag_predict('big', t)"; do
 			pids=
 			for i in $(seq 100); do
