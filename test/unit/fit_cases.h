@@ -139,6 +139,8 @@ typedef struct Setting
 	int n_threads;
 	double seconds; /* deadline from now; 0: none */
 	_Atomic bool *cancel;
+	/* the rows; NULL: table_make */
+	AgStatus (*make)(const AgContext *ctx, const struct Setting *s, AgTable **table);
 } Setting;
 
 static inline double
@@ -225,7 +227,7 @@ run(const Setting *s, Result *r, AgError *err)
 	job.gpu_limit = -1;
 	snprintf(job.gpu.reason, sizeof job.gpu.reason, "no driver");
 	snprintf(job.gpu.cure, sizeof job.gpu.cure, "Install one.");
-	AG_GO(table_make(&ctx, s, &table));
+	AG_GO((s->make != NULL ? s->make : table_make)(&ctx, s, &table));
 	AG_CHECK(ag_fit_memory(table, options, 2) > 0);
 	AG_GO(ag_fit_run(&ctx, &job, table, &sink));
 done:

@@ -38,11 +38,7 @@ typedef struct Set
 typedef struct Slot
 {
 	Set *set;
-	AgContext ctx;
-	AgError error;
-	struct AgPool *pool; /* NULL: works alone, or with the model's own pool */
-	AgSplit split;
-	AgFitRows rows;
+	AgFitSlot own;
 } Slot;
 
 int
@@ -57,71 +53,12 @@ ag_folds_at_a_time(const AgFitOptions *options, int64_t n_rows)
 
 /* --- rounds by the other folds */
 
-/* The metric after a round, as the curve's points say; beyond its end as at its end. */
-static double
-curve_at(const AgHistory *history, int round)
-{
-	int i = 0;
-
-	while (i < history->n && history->round[i] < round)
-		i++;
-	if (i == history->n)
-		return history->valid[history->n - 1];
-	if (i == 0 || history->round[i] == round)
-		return history->valid[i];
-	return history->valid[i - 1] + (history->valid[i] - history->valid[i - 1]) *
-									   (double) (round - history->round[i - 1]) /
-									   (double) (history->round[i] - history->round[i - 1]);
-}
-
-/* The mean score of all children but one; NaN: none has a curve. */
-static double
-others_at(const AgTrained *const *children, int n, int own, int round)
-{
-	double sum = 0.0;
-	int n_others = 0;
-
-	for (int c = 0; c < n; c++)
-	{
-		const AgHistory *history = &children[c]->history;
-
-		if (c == own || history->n == 0)
-			continue;
-		sum += ag_metric_score(history->metric, curve_at(history, round));
-		n_others++;
-	}
-	return n_others > 0 ? sum / n_others : (double) NAN;
-}
-
-/* The first round at which the others are at their best, among those that any of them has a point of. */
-static int
-round_by_others(const AgTrained *const *children, int n, int own)
-{
-	double best_score = (double) NAN;
-	int best = children[own]->rounds;
-
-	for (int c = 0; c < n; c++)
-		for (int i = 0; c != own && i < children[c]->history.n; i++)
-		{
-			int round = children[c]->history.round[i];
-			double score = others_at(children, n, own, round);
-
-			if (score > best_score || (!isnan(score) && isnan(best_score)) ||
-				(score == best_score && round < best))
-			{
-				best_score = score;
-				best = round;
-			}
-		}
-	return best;
-}
-
 /* Several children of one set: each gets its round from the others. Alone it keeps its own. */
 static AgStatus
 rounds_settle(Set *set)
 {
 	const AgValidation *v = &set->fit->validation;
-	const AgTrained *children[AG_MAX_BAG_FOLDS];
+	const AgTrained *children[AG_MAX_BAG_FOLDS], *others[AG_MAX_BAG_FOLDS];
 	int rounds[AG_MAX_BAG_FOLDS], fold_of[AG_MAX_BAG_FOLDS], n = 0;
 	Slot *slot = &set->slots[0];
 
@@ -129,19 +66,24 @@ rounds_settle(Set *set)
 		if (set->status[fold] == AG_OK)
 		{
 			fold_of[n] = fold;
+			others[n] = &set->trained[fold];
 			children[n++] = &set->trained[fold];
 		}
 	for (int c = 0; c < n; c++)
-		rounds[c] = n > 1 ? round_by_others(children, n, c) : children[c]->rounds;
+	{
+		others[c] = NULL;
+		rounds[c] = ag_fit_round_by(others, n, children[c]->rounds);
+		others[c] = children[c];
+	}
 	for (int c = 0; c < n; c++)
 	{
 		AgTrained *trained = &set->trained[fold_of[c]];
 
 		if (trained->rounds < 0 || trained->history.n == 0)
 			continue;
-		ag_fit_split_fold(set->fit, set->number, fold_of[c], &slot->split);
+		ag_fit_split_fold(set->fit, set->number, fold_of[c], &slot->own.split);
 		AG_TRY(ag_family_settle(set->ctx, ag_fit_rows(set->fit, set->model->level),
-								slot->split.valid_rows, slot->split.n_valid, rounds[c], trained));
+								slot->own.split.valid_rows, slot->own.split.n_valid, rounds[c], trained));
 	}
 	return AG_OK;
 }
@@ -225,12 +167,15 @@ child_fit(Slot *slot, int fold)
 	AgFit *fit = set->fit;
 	int child = set->number * fit->validation.n_folds + fold;
 
-	AG_TRY(ag_check_cancel(&slot->ctx));
+	AG_TRY(ag_check_cancel(&slot->own.ctx));
 	if (ag_fit_is_replayed(fit, set->model, child) || ag_out_of_time(set->ctx) || is_hopeless(set))
 		return AG_ERR_TIME;
-	ag_fit_split_fold(fit, set->number, fold, &slot->split);
-	slot->ctx.deadline_ns = fold_deadline(set, fold);
-	return ag_fit_train_child(fit, &slot->ctx, &slot->rows, &slot->split, set->model, child,
+	ag_fit_split_fold(fit, set->number, fold, &slot->own.split);
+	if (ag_fit_is_nested(fit, set->model->level))
+		AG_TRY(ag_fit_slot_columns(fit, set->model->level, set->number, ag_fit_part_of(fit, fold),
+								   fold, &slot->own));
+	slot->own.ctx.deadline_ns = fold_deadline(set, fold);
+	return ag_fit_train_child(fit, &slot->own.ctx, &slot->own.rows, &slot->own.split, set->model, child,
 							  (int) (slot - set->slots), &set->trained[fold]);
 }
 
@@ -258,8 +203,8 @@ slot_run(void *arg, int64_t begin, int64_t end, int thread)
 		Slot *slot = &set->slots[s];
 		int fold;
 
-		slot->ctx.log = thread == 0 ? set->ctx->log : NULL;
-		slot->ctx.progress = thread == 0 ? set->ctx->progress : NULL;
+		slot->own.ctx.log = thread == 0 ? set->ctx->log : NULL;
+		slot->own.ctx.progress = thread == 0 ? set->ctx->progress : NULL;
 		while ((fold = atomic_fetch_add(&set->next, 1)) < set->fit->validation.n_folds)
 		{
 			if (atomic_load(&set->failed))
@@ -276,45 +221,6 @@ slot_run(void *arg, int64_t begin, int64_t end, int thread)
 
 /* --- a set of folds */
 
-static AgStatus
-slot_open(Set *set, Slot *slot, int n_cpus)
-{
-	AgFit *fit = set->fit;
-	size_t n = (size_t) fit->n_rows;
-
-	slot->set = set;
-	slot->ctx = *set->ctx;
-	ag_error_init(&slot->error);
-	slot->ctx.error = &slot->error;
-	slot->rows = *ag_fit_rows(fit, set->model->level);
-	slot->rows.dense = NULL;
-	slot->rows.matrix = NULL;
-	slot->rows.n_levels = NULL;
-	slot->rows.ctx = &slot->ctx;
-	if (set->n_slots > 1)
-	{
-		AG_TRY(ag_pool_create(fit->ctx.mem, n_cpus, &slot->pool, set->ctx->error));
-		slot->ctx.pool = slot->pool;
-	}
-	AG_TRY(ag_get(set->ctx, n, sizeof(uint32_t), &slot->split.train_rows));
-	return ag_get(set->ctx, n, sizeof(uint32_t), &slot->split.valid_rows);
-}
-
-static void
-slot_close(Set *set, Slot *slot)
-{
-	AgMem *mem = set->fit->ctx.mem;
-
-	if (slot->rows.bins == ag_fit_rows(set->fit, set->model->level)->bins)
-		slot->rows.bins = NULL; /* the fit's own */
-	slot->rows.texts = NULL;    /* likewise */
-	if (slot->set != NULL)
-		ag_fit_rows_free(&slot->rows);
-	ag_pool_free(slot->pool);
-	ag_mem_free(mem, slot->split.train_rows);
-	ag_mem_free(mem, slot->split.valid_rows);
-}
-
 /* The first fault in the order of the folds, whichever came first; time that ran out comes last. */
 static AgStatus
 set_status(const Set *set)
@@ -328,8 +234,8 @@ set_status(const Set *set)
 		else if (set->status[fold] != AG_OK)
 		{
 			for (int s = 0; s < set->n_slots; s++)
-				if (set->slots[s].error.status == set->status[fold] && set->ctx->error != NULL)
-					*set->ctx->error = set->slots[s].error;
+				if (set->slots[s].own.error.status == set->status[fold] && set->ctx->error != NULL)
+					*set->ctx->error = set->slots[s].own.error;
 			return set->status[fold];
 		}
 	}
@@ -343,14 +249,18 @@ set_open(Set *set)
 	const AgModelPlan *plan = &set->model->plan;
 	size_t n_folds = (size_t) fit->validation.n_folds;
 
-	AG_TRY(ag_family_prepare(set->ctx, ag_fit_rows(fit, set->model->level), set->model->config));
+	AG_TRY(ag_fit_slot_prepare(fit, set->ctx, set->model->level, set->model->config));
 	AG_TRY(ag_get_zeroed(set->ctx, n_folds, sizeof *set->trained, &set->trained));
 	AG_TRY(ag_get_zeroed(set->ctx, n_folds, sizeof *set->status, &set->status));
 	for (size_t fold = 0; fold < n_folds; fold++)
 		set->status[fold] = AG_ERR_TIME;
 	AG_TRY(ag_get_zeroed(set->ctx, (size_t) set->n_slots, sizeof *set->slots, &set->slots));
 	for (int s = 0; s < set->n_slots; s++)
-		AG_TRY(slot_open(set, &set->slots[s], plan->cpus_per_job));
+	{
+		set->slots[s].set = set;
+		AG_TRY(ag_fit_slot_open(fit, set->ctx, set->model->level,
+								set->n_slots > 1 ? plan->cpus_per_job : 0, &set->slots[s].own));
+	}
 	return AG_OK;
 }
 
@@ -388,7 +298,7 @@ set_fit(AgFit *fit, AgContext *ctx, int number, AgFitModel *model, uint8_t *n_pr
 	}
 done:
 	for (int s = 0; set.slots != NULL && s < set.n_slots; s++)
-		slot_close(&set, &set.slots[s]);
+		ag_fit_slot_close(fit, model->level, &set.slots[s].own);
 	for (int fold = 0; set.trained != NULL && fold < n_folds; fold++)
 		ag_trained_free(ctx, &set.trained[fold]);
 	ag_mem_free(ctx->mem, set.slots);

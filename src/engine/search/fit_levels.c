@@ -1,6 +1,7 @@
 /*
  * fit_levels.c - stacking: models of a higher level have the out-of-fold predictions of the level below among their features.
  */
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,11 +41,21 @@ ag_levels_at_most(const AgFitOptions *options, int64_t n_rows)
 	return options->auto_stack && n_rows >= LEAST_ROWS ? 2 : 1;
 }
 
+/* A level's models are fitted without as many folds as there are levels from there on: see fit_nested.c. */
+static int
+levels_honest(const AgFit *fit)
+{
+	const AgValidation *v = &fit->validation;
+	int most = v->n_folds > 2 ? v->n_folds - 1 : 1;
+
+	return v->is_held_out || v->is_forward ? INT_MAX : most;
+}
+
 AgStatus
 ag_fit_plan_levels(AgFit *fit)
 {
 	const AgFitOptions *options = fit->options;
-	int asked = options->num_stack_levels;
+	int asked = options->num_stack_levels, most;
 
 	fit->n_levels = 1;
 	if (fit->validation.n_folds == 0)
@@ -68,11 +79,13 @@ ag_fit_plan_levels(AgFit *fit)
 			 (options->dynamic_stacking != AG_DYNAMIC_OFF ||
 			  fit->label->problem != AG_PROBLEM_BINARY))
 		fit->n_levels++;
-	if (fit->n_levels > 1 && options->dynamic_stacking == AG_DYNAMIC_OFF)
-		ag_log(
-			&fit->ctx, AG_LOG_NORMAL,
-			"Scores of models above level 1 can flatter: \"dynamic_stacking\" tries on rows held "
-			"back whether they help");
+	most = levels_honest(fit);
+	if (fit->n_levels > most)
+	{
+		ag_log(&fit->ctx, AG_LOG_NORMAL, "%d levels are too many for %d folds: %d instead",
+			   fit->n_levels, fit->validation.n_folds, most);
+		fit->n_levels = most;
+	}
 	if (fit->n_levels > 1)
 		ag_log(&fit->ctx, AG_LOG_NORMAL,
 			   "Models are stacked: those of level 2%s learn from the predictions of the level "
@@ -186,9 +199,20 @@ inputs_choose(AgFit *fit, AgFitLevel *level)
 		if (n_of[fit->models[bases[i].model].config->family->id]++ < most)
 			level->inputs[level->n_inputs++] = bases[i].model;
 	level->n_inputs = ag_fit_quick_inputs(fit, level->inputs, level->n_inputs);
-	qsort(level->inputs, (size_t) level->n_inputs, sizeof(int), by_number);
 	ag_mem_free(fit->ctx.mem, bases);
 	return AG_OK;
+}
+
+/* Those that the repeated fit had. */
+static void
+inputs_repeat(const AgFit *fit, AgFitLevel *level)
+{
+	int n = 0;
+
+	for (int i = 0; i < level->n_inputs; i++)
+		if (ag_replay_has_input(fit->options, fit->level, fit->models[level->inputs[i]].name))
+			level->inputs[n++] = level->inputs[i];
+	level->n_inputs = n;
 }
 
 /* Rows without an out-of-fold prediction, the only ones of their class, have none here either. */
@@ -230,10 +254,15 @@ ag_fit_level_begin(AgFit *fit, int *n_inputs)
 	AgFitLevel *level = &fit->levels[fit->level - 1];
 
 	AG_TRY(inputs_choose(fit, level));
+	if (fit->options->replay != NULL)
+		inputs_repeat(fit, level);
+	if (level->n_inputs > 0)
+		AG_TRY(ag_fit_nested_make(fit, level));
+	qsort(level->inputs, (size_t) level->n_inputs, sizeof(int), by_number);
 	*n_inputs = level->n_inputs;
 	if (level->n_inputs == 0)
 	{
-		ag_log(&fit->ctx, AG_LOG_NORMAL, "No level %d: there is no complete bag below it",
+		ag_log(&fit->ctx, AG_LOG_NORMAL, "No level %d: there is nothing below that it could learn from",
 			   fit->level);
 		return AG_OK;
 	}

@@ -138,9 +138,8 @@ ag_fit_train_data(const AgFit *fit, const AgSplit *split, AgTrainData *data)
 	data->stop_metric = fit->stop_metric;
 }
 
-/* The pool of the fit, or a smaller one for a model that wants fewer CPUs. */
-static AgStatus
-pool_for(AgFit *fit, int num_cpus, struct AgPool **own, AgContext *ctx)
+AgStatus
+ag_fit_pool(AgFit *fit, int num_cpus, struct AgPool **own, AgContext *ctx)
 {
 	int have = ag_pool_size(fit->ctx.pool);
 
@@ -281,7 +280,9 @@ static void
 model_name(const AgFit *fit, AgFitModel *model)
 {
 	model->is_bag = fit->validation.n_folds > 0;
-	model->is_out_of_bag = model->is_bag && ag_fit_is_out_of_bag(fit, model->config);
+	/* what stackers learn from depends on the fold that they go without: see fit_nested.c */
+	model->is_out_of_bag =
+		model->is_bag && model->level == 1 && ag_fit_is_out_of_bag(fit, model->config);
 	if (model->is_bag)
 		snprintf(model->name, sizeof model->name, "%s_BAG_L%d", model->config->name, model->level);
 	else
@@ -334,7 +335,7 @@ ag_fit_model(AgFit *fit, AgContext *ctx, bool last, AgFitModel *model)
 		return ag_mem_error(ctx->mem, n_children * sizeof *model->children, ctx->error);
 	ag_fit_plan_model(fit, model);
 	AG_GO(ag_fit_open_model(fit, model));
-	AG_GO(pool_for(fit, model->plan.num_cpus, &pool, ctx));
+	AG_GO(ag_fit_pool(fit, model->plan.num_cpus, &pool, ctx));
 	resources_tell(fit, ctx, model);
 	status = model->is_out_of_bag ? ag_fit_out_of_bag(fit, ctx, model)
 			 : model->is_bag      ? ag_fit_bag(fit, ctx, model)
@@ -356,13 +357,24 @@ ag_fit_train(AgFit *fit, AgContext *ctx, const AgSplit *split, const AgFitModel 
 	struct AgPool *pool;
 	AgStatus status;
 
-	AG_TRY(pool_for(fit, model->plan.num_cpus, &pool, ctx));
+	AG_TRY(ag_fit_pool(fit, model->plan.num_cpus, &pool, ctx));
 	status = train_on(fit, ctx, ag_fit_rows(fit, model->level), split, model, 0, max_rounds, false,
 					  false, trained);
 	ag_mem_free(ctx->mem, trained->valid_proba);
 	trained->valid_proba = NULL;
 	ag_pool_free(pool);
 	return status;
+}
+
+AgStatus
+ag_fit_train_part(AgFit *fit, const AgFitSlot *slot, AgFitRows *rows, const AgFitModel *model,
+				  int job, int max_rounds, AgTrained *trained)
+{
+	AG_TRY(train_on(fit, &slot->ctx, rows, &slot->split, model, job, max_rounds, false, false,
+					trained));
+	ag_mem_free(slot->ctx.mem, trained->valid_proba); /* some families leave an empty list */
+	trained->valid_proba = NULL;
+	return AG_OK;
 }
 
 void

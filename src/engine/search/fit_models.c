@@ -32,7 +32,6 @@ is_last_reader(const AgFit *fit, int m)
 #define MOST_SHARE 0.7
 /* Of models on their way to the catalogue, on a machine that has more to do. */
 #define STORE_BYTES_PER_S 8e7
-#define LEVEL_SHARE (4.0 / 3.0)
 
 double
 ag_fit_booster_seconds(const AgFit *fit)
@@ -337,7 +336,7 @@ level_fit(AgFit *fit, AgError *failure)
 	return ag_fit_ensemble(fit);
 }
 
-/* AutoGluon's rule: a third more than an equal part of what is left for each level. */
+/* An equal part of what is left for each level; those above the first begin with making what they learn from. */
 static int64_t
 level_deadline(const AgFit *fit, int64_t deadline)
 {
@@ -346,7 +345,7 @@ level_deadline(const AgFit *fit, int64_t deadline)
 
 	if (deadline == INT64_MAX || left == 1 || deadline <= now)
 		return deadline;
-	return now + (int64_t) ((double) (deadline - now) / left * LEVEL_SHARE);
+	return now + (int64_t) ((double) (deadline - now) / left);
 }
 
 static AgStatus
@@ -372,6 +371,7 @@ levels_fit(AgFit *fit, AgError *failure)
 		if (status == AG_OK)
 			status = level_fit(fit, failure);
 	}
+	ag_fit_nested_free(fit);
 	fit->ctx.deadline_ns = deadline;
 	return status;
 }

@@ -40,9 +40,8 @@ rounds_of(const AgFitModel *model)
 	return sum > 0 ? (int) sum : 1;
 }
 
-/* Seconds that it will take, from what its children took. */
-static double
-refit_seconds(const AgFit *fit, const AgFitModel *model, int rounds)
+double
+ag_fit_refit_seconds(const AgFit *fit, const AgFitModel *model, int rounds)
 {
 	const AgValidation *v = &fit->validation;
 	double seconds = 0.0, rows = (double) v->split.n_train;
@@ -71,7 +70,7 @@ model_refit(AgFit *fit, const AgSplit *all, AgFitModel *model)
 	AgContext ctx = fit->ctx;
 	AgError err;
 	int rounds = rounds_of(model);
-	double expected = refit_seconds(fit, model, rounds);
+	double expected = ag_fit_refit_seconds(fit, model, rounds);
 	char phase[128];
 	AgStatus status;
 

@@ -71,6 +71,28 @@ model_write(AgWriter *out, const AgFit *fit, const AgFitModel *model)
 	ag_json_raw(out, "]}");
 }
 
+/* What each level above the first looks at: some may have been left out for want of time. */
+static void
+levels_write(AgWriter *out, const AgFit *fit)
+{
+	ag_json_raw(out, "[");
+	for (int l = 2; l <= fit->n_levels; l++)
+	{
+		const AgFitLevel *level = &fit->levels[l - 1];
+
+		ag_json_raw(out, l == 2 ? "[" : ", [");
+		for (int i = 0; i < level->n_inputs; i++)
+		{
+			const char *name = fit->models[level->inputs[i]].name;
+
+			ag_json_raw(out, i == 0 ? "" : ", ");
+			ag_json_string(out, name, strlen(name));
+		}
+		ag_json_raw(out, "]");
+	}
+	ag_json_raw(out, "]");
+}
+
 /* Why not; NULL: it can be repeated. */
 static const char *
 refusal(const AgFit *fit, char *text, size_t size)
@@ -120,6 +142,10 @@ ag_fit_replay_write(const AgFit *fit, AgWriter *out)
 	ag_json_number(out, fit->n_levels - 1);
 	ag_json_key(out, &first, "time_zone");
 	ag_json_string(out, fit->job->time_zone, strlen(fit->job->time_zone));
+	ag_json_key(out, &first, "parts");
+	ag_json_number(out, fit->n_parts);
+	ag_json_key(out, &first, "levels");
+	levels_write(out, fit);
 	ag_json_key(out, &first, "models");
 	ag_json_raw(out, "[");
 	for (int i = 0; i < fit->n_models; i++)

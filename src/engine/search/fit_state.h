@@ -14,8 +14,7 @@
 #define AG_FIT_ROUNDS_UNWATCHED 100 /* rounds without validation rows, unless the user says */
 
 #define AG_FIT_NO_FOLD 255 /* a row that is in every fold's training part */
-#define AG_FIT_HELD 254    /* a row that is in none: held back from all of them */
-#define AG_FIT_HELD 254    /* one that is in none: held out from all folds */
+#define AG_FIT_HELD 254    /* one that is in none: held back from all of them */
 #define AG_FIT_NAME 80     /* of a model or an ensemble */
 
 /* Which rows one model trains on and which stop it; both ascend. */
@@ -60,6 +59,7 @@ typedef struct AgFitModel
 	int64_t n_covered; /* scored rows that were predicted: fewer than all where time ran out */
 	double value;      /* of the eval metric on those, plain; NaN: unknown */
 	double fit_seconds, predict_seconds; /* predict: all its children, the scored rows */
+	float **without; /* [n_sets << parts.n] what it says of rows that it is fitted without: see fit_nested.c; in the arena */
 	bool is_slow; /* beyond the infer_limit: neither the best model nor part of an ensemble */
 	AgModelPlan plan;
 	AgGpu **gpus;   /* [plan.n_parallel] opened; an entry that is NULL couldn't be. In the arena */
@@ -84,6 +84,26 @@ typedef struct AgFitLevel
 	double *columns; /* [n_inputs × width][n_rows]; owned */
 	AgFitRows rows;
 } AgFitLevel;
+
+/* Folds by groups, as far as what stackers learn from goes by them: see fit_nested.c. */
+typedef struct AgFitParts
+{
+	int n;         /* 0: what stackers learn from is the same in all folds */
+	uint8_t *of;   /* [n_sets][n_rows] or as folds, AG_FIT_NO_FOLD and AG_FIT_HELD */
+	uint32_t *at;  /* [n_sets][n_rows] how many rows of the part are before it */
+	int64_t *size; /* [n_sets][n] */
+} AgFitParts;
+
+/* What trains one model at a time while others train others. */
+typedef struct AgFitSlot
+{
+	AgContext ctx;
+	AgError error;
+	struct AgPool *pool; /* NULL: works alone, or with the pool of its maker */
+	AgSplit split;       /* with room for all rows */
+	AgFitRows rows;
+	double *extra; /* the columns of rows, where they are its own */
+} AgFitSlot;
 
 /* A weighted mean of models. */
 typedef struct AgFitEnsemble
@@ -142,6 +162,8 @@ typedef struct AgFit
 	int n_levels;                               /* to fit: 1 without stacking */
 	int level;                                  /* at work, from 1 on */
 	AgFitLevel levels[AG_MAX_STACK_LEVELS + 1]; /* [level - 1]; of the first only room */
+	AgFitParts parts; /* while levels are fitted */
+	int n_parts;      /* that there were; 0: none */
 	int n_models;
 	AgFitModel *models; /* [n_models] those that were fitted, in order, level by level */
 	int n_ensembles;
@@ -223,6 +245,11 @@ AgStatus ag_fit_model(AgFit *fit, AgContext *ctx, bool last, AgFitModel *model);
 /* One training of a model on a split, with all of its CPUs. max_rounds: of all rows; 0: as validation rows say. */
 AgStatus ag_fit_train(AgFit *fit, AgContext *ctx, const AgSplit *split, const AgFitModel *model,
 					  int max_rounds, AgTrained *trained);
+/* The same in a slot, on the rows that it has; nothing but the model comes of it. */
+AgStatus ag_fit_train_part(AgFit *fit, const AgFitSlot *slot, AgFitRows *rows,
+						   const AgFitModel *model, int job, int max_rounds, AgTrained *trained);
+/* The pool of the fit, or (*own, the caller's) a smaller one for a model that wants fewer CPUs. */
+AgStatus ag_fit_pool(AgFit *fit, int num_cpus, struct AgPool **own, AgContext *ctx);
 void ag_fit_model_free(AgFit *fit, AgFitModel *model);
 /* Seconds of what is left for a model while others wait. */
 double ag_fit_share(const AgFit *fit, double left, int waiting);
@@ -248,6 +275,8 @@ bool ag_fit_is_replayed(const AgFit *fit, const AgFitModel *model, int child);
 AgStatus ag_fit_value(AgFit *fit, const AgContext *ctx, int64_t n, const double *target,
 					  const int32_t *class_of, const double *weight, const double *proba,
 					  double *value);
+/* fit_rounds.c: rounds of one child by those of others. All but those that are NULL have a say; by_default where none has. */
+int ag_fit_round_by(const AgTrained *const *children, int n, int by_default);
 /* fit_bag.c: trains the children, and scores them on the rows they haven't seen. How many run at a time, CPUs permitting. */
 AgStatus ag_fit_bag(AgFit *fit, AgContext *ctx, AgFitModel *model);
 /* How many it will have, if time allows; 1 where it is no bag. */
@@ -288,6 +317,26 @@ AgStatus ag_fit_plan_levels(AgFit *fit);
 int ag_levels_at_most(const AgFitOptions *options, int64_t n_rows);
 /* Level fit->level (2..) made ready: *n_inputs 0 when there is nothing below that it could stand on. */
 AgStatus ag_fit_level_begin(AgFit *fit, int *n_inputs);
+/* fit_slot.c. Rows of a level in forms of the slot's own, but for the bins that all share; n_cpus: of its pool, 0 for none of its own. */
+AgStatus ag_fit_slot_open(AgFit *fit, const AgContext *ctx, int level, int n_cpus, AgFitSlot *slot);
+void ag_fit_slot_close(AgFit *fit, int level, AgFitSlot *slot);
+/* Makes what trainings of that configuration in slots share. */
+AgStatus ag_fit_slot_prepare(AgFit *fit, const AgContext *ctx, int level,
+							 const AgModelConfig *config);
+/* For a training without the parts in the mask: the columns that it may learn from; fold (-1: none): whose rows validate. */
+AgStatus ag_fit_slot_columns(AgFit *fit, int level, int set, uint32_t without, int fold,
+							 AgFitSlot *slot);
+/*
+ * fit_nested.c. What the level's inputs, in the order of their scores, say of rows that they don't know, in all ways that levels
+ * above will ask for. Inputs that there is no time or memory for are taken out.
+ */
+AgStatus ag_fit_nested_make(AgFit *fit, AgFitLevel *level);
+/* Are a level's columns made anew for each fold? */
+bool ag_fit_is_nested(const AgFit *fit, int level);
+/* The mask of the part that a fold is in. */
+uint32_t ag_fit_part_of(const AgFit *fit, int fold);
+/* When the last level is done. */
+void ag_fit_nested_free(AgFit *fit);
 /* fit_trial.c: a part of the time for an honest answer to whether n_levels are better than one; if not, it is set to 1. */
 bool ag_fit_wants_trial(const AgFit *fit);
 AgStatus ag_fit_trial(AgFit *fit);
@@ -313,6 +362,8 @@ const AgFitEnsemble *ag_fit_find_ensemble(const AgFit *fit, const char *name);
 /* fit_refit.c. When models have to be done so that there is time to fit them again, and fitting them again. */
 int64_t ag_fit_models_deadline(const AgFit *fit);
 AgStatus ag_fit_refit(AgFit *fit);
+/* Seconds that one training of the model on all rows takes, with so many rounds (0: as its children had), from what its children took. */
+double ag_fit_refit_seconds(const AgFit *fit, const AgFitModel *model, int rounds);
 /* fit_infer.c: marks the models that don't keep the infer_limit, alone or together; AG_ERR_OPTION when none does. */
 AgStatus ag_fit_drop_slow(AgFit *fit);
 /* How many of a level's inputs, the best first, leave time for what looks at them. */

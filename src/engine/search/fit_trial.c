@@ -1,10 +1,10 @@
 /*
  * fit_trial.c - does stacking help? A smaller fit on most of the rows, judged on those held back.
  *
- * Out-of-fold predictions know the labels of all other rows. Models that learn from them and from the columns, too, can make out
- * of the difference what a row's own label was: on the rows of the folds they look better than they are, up to seeing skill in
- * noise (AutoGluon's DyStack looks for the same). Rows that no level has seen tell the truth. So levels are used only where these
- * rows show a gain, and at least half of that which the folds promised.
+ * Levels are scored on rows that nothing they learnt from has seen (fit_nested.c), so that the fit itself can tell. A trial tells
+ * beforehand, for a part of the time, what it would come to on rows that have had no say in anything, not even in which models
+ * and weights are the best (AutoGluon's DyStack does the like). Levels are used only where these rows show a gain, and at least
+ * half of that which the folds promised.
  */
 #include <math.h>
 #include <string.h>
@@ -13,7 +13,6 @@
 #include "engine/model/stacked.h"
 #include "engine/search/fit_state.h"
 
-#define LEAST_SECONDS 299.0 /* with less, a trial is not worth its time unless asked for */
 #define TRUSTED_SHARE 0.5   /* of a promised gain */
 #define MOST_PARTS 50
 #define TRIAL_SET 1000000 /* a deal like no set's */
@@ -39,11 +38,7 @@ typedef struct Verdict
 bool
 ag_fit_wants_trial(const AgFit *fit)
 {
-	AgDynamic asked = fit->options->dynamic_stacking;
-
-	if (fit->n_levels < 2 || asked == AG_DYNAMIC_OFF)
-		return false;
-	return asked == AG_DYNAMIC_ON || fit->promised_seconds >= LEAST_SECONDS;
+	return fit->n_levels > 1 && fit->options->dynamic_stacking == AG_DYNAMIC_ON;
 }
 
 /* --- rows held back */

@@ -602,8 +602,12 @@ bagging_check(OptionParser *p)
 {
 	AgFitOptions *out = p->out;
 
-	if (p->trial_said && out->dynamic_stacking == AG_DYNAMIC_OFF)
-		return ag_error_set(p->err, AG_ERR_OPTION, "option \"ds_args\" needs \"dynamic_stacking\"");
+	if (p->trial_said && out->dynamic_stacking != AG_DYNAMIC_ON)
+	{
+		ag_error_set(p->err, AG_ERR_OPTION, "option \"ds_args\" needs \"dynamic_stacking\"");
+		ag_error_hint(p->err, "Set \"dynamic_stacking\" to true: they are its trial's.");
+		return AG_ERR_OPTION;
+	}
 	if ((out->num_bag_sets <= 1 && out->num_stack_levels <= 0 &&
 		 out->dynamic_stacking != AG_DYNAMIC_ON) ||
 		out->num_bag_folds > 0 || (out->auto_stack && out->num_bag_folds < 0))

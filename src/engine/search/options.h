@@ -147,10 +147,20 @@ typedef struct AgReplayTrial
 	double *point;
 } AgReplayTrial;
 
+/* What models of a level above the first look at. */
+typedef struct AgReplayLevel
+{
+	int n_inputs;
+	const char **inputs;
+} AgReplayLevel;
+
 typedef struct AgReplay
 {
 	int n_models;
 	AgReplayModel *models; /* no others are fitted */
+	int n_parts;           /* of the folds, for what stackers learn from; 0: there were none */
+	int n_levels;          /* above the first */
+	AgReplayLevel levels[AG_MAX_STACK_LEVELS];
 	int n_trials;
 	AgReplayTrial *trials;
 } AgReplay;
@@ -236,6 +246,8 @@ const char *ag_search_default_text(AgFamilyId family, const AgParamSpec *spec, c
 
 /* The model of that name in options->replay; NULL: it was not fitted. */
 const AgReplayModel *ag_replay_find(const AgFitOptions *options, const char *name);
+/* Did the models of that level (2..) look at the one of that name? */
+bool ag_replay_has_input(const AgFitOptions *options, int level, const char *name);
 
 /* Does the metric fit the problem? AG_ERR_OPTION says which would. Also for the inferred problem type. */
 AgStatus ag_options_check_metric(AgMetric metric, AgProblem problem, AgError *err);

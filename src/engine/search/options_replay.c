@@ -103,6 +103,36 @@ trials_read(AgArena *arena, const AgOptionNode *node, AgReplay *replay, AgError 
 	return AG_OK;
 }
 
+static AgStatus
+levels_read(AgArena *arena, const AgOptionNode *node, AgReplay *replay, AgError *err)
+{
+	if (node == NULL)
+		return AG_OK;
+	if (node->type != AG_JSON_ARRAY || node->n_children > AG_MAX_STACK_LEVELS)
+		return ag_option_reject(node, WHAT, err);
+	for (const AgOptionNode *item = node->first; item != NULL; item = item->next)
+	{
+		AgReplayLevel *level = &replay->levels[replay->n_levels++];
+		size_t n = (size_t) item->n_children + 1;
+
+		if (item->type != AG_JSON_ARRAY)
+			return ag_option_reject(item, WHAT, err);
+		level->inputs = ag_arena_alloc(arena, n, sizeof *level->inputs);
+		if (level->inputs == NULL)
+			return ag_mem_error(arena->mem, n * sizeof *level->inputs, err);
+		for (const AgOptionNode *name = item->first; name != NULL; name = name->next)
+		{
+			if (name->type != AG_JSON_STRING)
+				return ag_option_reject(name, WHAT, err);
+			level->inputs[level->n_inputs] =
+				ag_arena_strndup(arena, name->text, strlen(name->text));
+			if (level->inputs[level->n_inputs++] == NULL)
+				return ag_mem_error(arena->mem, strlen(name->text), err);
+		}
+	}
+	return AG_OK;
+}
+
 AgStatus
 ag_replay_parse(const AgOptionNode *node, AgFitOptions *out, AgError *err)
 {
@@ -132,6 +162,8 @@ ag_replay_parse(const AgOptionNode *node, AgFitOptions *out, AgError *err)
 	for (const AgOptionNode *item = models->first; item != NULL; item = item->next)
 		AG_TRY(model_read(arena, item, &replay->models[replay->n_models++], err));
 	AG_TRY(trials_read(arena, ag_option_child(node, "trials"), replay, err));
+	AG_TRY(levels_read(arena, ag_option_child(node, "levels"), replay, err));
+	AG_TRY(number_read(node, "parts", 0, AG_MAX_BAG_FOLDS, &replay->n_parts, err));
 	AG_TRY(number_read(node, "num_bag_folds", 0, AG_MAX_BAG_FOLDS, &out->num_bag_folds, err));
 	AG_TRY(number_read(node, "num_bag_sets", 1, AG_MAX_BAG_SETS, &out->num_bag_sets, err));
 	AG_TRY(number_read(node, "num_stack_levels", 0, AG_MAX_STACK_LEVELS, &levels, err));
@@ -155,4 +187,17 @@ ag_replay_find(const AgFitOptions *options, const char *name)
 		if (strcmp(options->replay->models[i].name, name) == 0)
 			return &options->replay->models[i];
 	return NULL;
+}
+
+bool
+ag_replay_has_input(const AgFitOptions *options, int level, const char *name)
+{
+	const AgReplayLevel *own = &options->replay->levels[level - 2];
+
+	if (level - 2 >= options->replay->n_levels)
+		return false;
+	for (int i = 0; i < own->n_inputs; i++)
+		if (strcmp(own->inputs[i], name) == 0)
+			return true;
+	return false;
 }
