@@ -15,6 +15,7 @@
 #include "utils/memutils.h"
 
 #include "engine/base/rng.h"
+#include "engine/search/options.h"
 #include "pg/batch.h"
 #include "pg/catalog.h"
 #include "pg/convert.h"
@@ -46,6 +47,9 @@ typedef struct Receiver
 	AgConverter *label;
 	LabelForm label_form;
 	int label_column;         /* in the rows, from 0 */
+	const char *weight_name;  /* NULL: rows aren't weighted */
+	int weight_column;        /* -1: by the classes, or not at all */
+	AgConverter *weight;      /* of the column */
 	int *by_name, *by_number; /* the classes in these orders */
 	const char *label_name;
 	int64 capacity;
@@ -221,6 +225,68 @@ class_of(Receiver *receiver, const AgValue *value)
 	return class;
 }
 
+/* --- weights --- */
+
+static JsonbValue *
+option_of(const AgPredictorRow *row, const char *name)
+{
+	JsonbValue key = {.type = jbvString};
+
+	key.val.string.val = (char *) name;
+	key.val.string.len = (int) strlen(name);
+	return row->options != NULL
+			   ? findJsonbValueFromContainer(&row->options->root, JB_FOBJECT, &key)
+			   : NULL;
+}
+
+const char *
+ag_evaluate_weight(const AgPredictorRow *row)
+{
+	JsonbValue *weight = option_of(row, "sample_weight");
+	JsonbValue *counts = option_of(row, "weight_evaluation");
+
+	if (weight == NULL || weight->type != jbvString || counts == NULL ||
+		counts->type != jbvBool || !counts->val.boolean)
+		return NULL;
+	return pnstrdup(weight->val.string.val, weight->val.string.len);
+}
+
+/* Of a row's class: as the training rows were weighted. A class that they didn't have weighs as much as the mean row. */
+static double
+balance_of(const AgEvaluation *evaluation, int class)
+{
+	const AgOpenModel *model = evaluation->model;
+	double n = 0.0;
+
+	for (int k = 0; k < model->n_classes; k++)
+		n += (double) model->classes[k].n_rows;
+	if (class < 0 || model->classes[class].n_rows == 0)
+		return 1.0;
+	return n / model->n_classes / (double) model->classes[class].n_rows;
+}
+
+static double
+weight_of(Receiver *receiver, TupleTableSlot *slot, int64 at)
+{
+	bool is_null;
+	Datum datum;
+	AgValue value;
+
+	if (receiver->weight_column < 0)
+		return balance_of(receiver->evaluation, receiver->evaluation->class_of[at]);
+	datum = slot_getattr(slot, receiver->weight_column + 1, &is_null);
+	if (!is_null)
+		ag_converter_run(receiver->weight, datum, false, &value);
+	if (is_null || !isfinite(value.v.f64) || value.v.f64 < 0.0)
+		ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION),
+						errmsg("sample weight \"%s\" is %s in some row", receiver->weight_name,
+							   is_null					 ? "NULL"
+							   : value.v.f64 < 0.0 ? "negative"
+												   : "NaN or infinite"),
+						errhint("A weight is a finite number from 0 on. coalesce() fills in NULLs.")));
+	return value.v.f64;
+}
+
 /* --- rows --- */
 
 static void
@@ -232,6 +298,11 @@ receiver_startup(DestReceiver *self, int operation, TupleDesc desc)
 	ag_source_check(receiver->source, desc);
 	ag_row_map_bind(receiver->map, desc);
 	label_init(receiver, TupleDescAttr(desc, receiver->label_column)->atttypid);
+	if (receiver->weight_column >= 0)
+		receiver->weight =
+			ag_converter_create(TupleDescAttr(desc, receiver->weight_column)->atttypid,
+								AG_TYPE_FLOAT64, receiver->weight_name, pg_tzset("GMT"),
+								receiver->evaluation->model->raw_text);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -263,6 +334,8 @@ make_room(Receiver *receiver)
 		evaluation->target = grown(receiver, evaluation->target, n, sizeof(double));
 	else
 		evaluation->class_of = grown(receiver, evaluation->class_of, n, sizeof(int32));
+	if (receiver->weight_name != NULL)
+		evaluation->weight = grown(receiver, evaluation->weight, n, sizeof(double));
 	for (int i = 0; i < evaluation->n_models; i++)
 		evaluation->out[i] =
 			grown(receiver, evaluation->out[i], n, sizeof(double) * evaluation->model->n_outputs);
@@ -343,6 +416,8 @@ take_row(Receiver *receiver, TupleTableSlot *slot)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_EXCEPTION),
 				 errmsg("label \"%s\" is NaN or infinite in some row", receiver->label_name)));
+	if (receiver->weight_name != NULL)
+		evaluation->weight[at] = weight_of(receiver, slot, at);
 	values = ag_row_from_slot(receiver->map, slot);
 	if (receiver->max_rows > 0)
 	{
@@ -378,12 +453,19 @@ receiver_done(DestReceiver *self)
 static void
 want_columns(Receiver *receiver, AgSource *source)
 {
-	int label = ag_source_find_column(source, receiver->label_name, "label");
+	int label = ag_source_find_column(source, receiver->label_name, "label"), weight = -1;
 
 	ag_batch_want(receiver->evaluation->model, source);
 	source->columns[label].wanted = true;
+	if (receiver->weight_column >= 0)
+	{
+		weight = ag_source_find_column(source, receiver->weight_name, "sample weight");
+		source->columns[weight].wanted = true;
+	}
 	ag_source_select(source);
 	receiver->label_column = source->columns[label].position;
+	if (weight >= 0)
+		receiver->weight_column = source->columns[weight].position;
 }
 
 static void
@@ -414,8 +496,8 @@ tell(const Receiver *receiver)
 }
 
 static AgEvaluation *
-run(const char *data, const char *name, const char *label, const AgOpenModel *const *models,
-	int n_models, int64 max_rows, uint64 seed)
+run(const char *data, const char *name, const char *label, const char *weight,
+	const AgOpenModel *const *models, int n_models, int64 max_rows, uint64 seed)
 {
 	AgEvaluation *evaluation = palloc0(sizeof(AgEvaluation));
 	Receiver *receiver = palloc0(sizeof(Receiver));
@@ -434,6 +516,9 @@ run(const char *data, const char *name, const char *label, const AgOpenModel *co
 	receiver->models = models;
 	receiver->map = ag_row_map_create(models[0], name, CurrentMemoryContext);
 	receiver->label_name = label;
+	receiver->weight_name = weight;
+	receiver->weight_column =
+		weight == NULL || strcmp(weight, AG_BALANCE_WEIGHT) == 0 ? -1 : 0; /* not known yet */
 	receiver->home = CurrentMemoryContext;
 	receiver->max_rows = max_rows;
 	receiver->seed = seed;
@@ -459,17 +544,17 @@ run(const char *data, const char *name, const char *label, const AgOpenModel *co
 }
 
 AgEvaluation *
-ag_evaluate_run(const char *data, const char *name, const char *label,
+ag_evaluate_run(const char *data, const char *name, const char *label, const char *weight,
 				const AgOpenModel *const *models, int n_models)
 {
-	return run(data, name, label, models, n_models, 0, 0);
+	return run(data, name, label, weight, models, n_models, 0, 0);
 }
 
 AgEvaluation *
-ag_evaluate_sample(const char *data, const char *name, const char *label, const AgOpenModel *model,
-				   int64 max_rows, uint64 seed)
+ag_evaluate_sample(const char *data, const char *name, const char *label, const char *weight,
+				   const AgOpenModel *model, int64 max_rows, uint64 seed)
 {
-	return run(data, name, label, &model, 1, max_rows, seed);
+	return run(data, name, label, weight, &model, 1, max_rows, seed);
 }
 
 void
@@ -505,6 +590,7 @@ ag_evaluate_metric(const AgEvaluation *evaluation, int model, AgMetric metric)
 	truth.n_quantiles = evaluation->model->n_quantiles;
 	truth.quantiles = evaluation->model->quantiles;
 	truth.target = evaluation->target;
+	truth.weight = evaluation->weight;
 	truth.threshold = fmax(evaluation->model->threshold, DBL_MIN); /* 0 would be none */
 	ag_error_check(
 		ag_metric_value(&ctx, metric, &truth, evaluation->n_rows, evaluation->out[model], &value),
@@ -531,7 +617,7 @@ ag_sql_evaluate(PG_FUNCTION_ARGS)
 	ag_srf_begin(&srf, fcinfo);
 	ag_catalog_find(name, &id, &member, &row);
 	model = ag_cache_get(&id, member != NULL ? member : row->best_model, CurrentMemoryContext);
-	evaluation = ag_evaluate_run(data, name, row->label, &model, 1);
+	evaluation = ag_evaluate_run(data, name, row->label, ag_evaluate_weight(row), &model, 1);
 	ag_evaluate_warn(row, data);
 	n_metrics = ag_metric_list(model->problem, ag_metric_by_name(row->eval_metric), metrics);
 	for (int i = 0; i < n_metrics; i++)

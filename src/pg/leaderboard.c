@@ -146,7 +146,7 @@ score_on(const char *data, const char *name, const AgPredictorRow *row, Line *li
 	}
 	if (n_models == 0)
 		return;
-	evaluation = ag_evaluate_run(data, name, row->label, models, n_models);
+	evaluation = ag_evaluate_run(data, name, row->label, ag_evaluate_weight(row), models, n_models);
 	for (int i = 0; i < n_models; i++)
 	{
 		Line *line = &lines[numbers[i]];

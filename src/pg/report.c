@@ -444,7 +444,8 @@ ag_sql_report(PG_FUNCTION_ARGS)
 	{
 		model = ag_cache_get(&report.id, member != NULL ? member : row->best_model,
 							 CurrentMemoryContext);
-		report.evaluation = ag_evaluate_run(report.data, report.model, row->label, &model, 1);
+		report.evaluation = ag_evaluate_run(report.data, report.model, row->label,
+											ag_evaluate_weight(row), &model, 1);
 	}
 	/* what that said of rows left out need not be said again by each part */
 	nest_level = NewGUCNestLevel();

@@ -26,7 +26,7 @@ SELECT same_parts = parts AS all_same, same_scores FROM re_same('re_a', 're_c');
 SELECT ag_fit('re', 'z', '{"name": "re_d", "verbosity": 0, "hyperparameters": {"GBM": {"num_boost_round": 20}, "RF": {"n_estimators": 5}, "NN_TORCH": {"num_epochs": 3}}}');
 SELECT ag_fit('re', 'z', '{"name": "re_e", "verbosity": 0, "replay": "re_d"}');
 SELECT same_parts = parts AS all_same, same_scores FROM re_same('re_d', 're_e');
-SELECT ag_fit('re', 'y', '{"name": "re_f", "verbosity": 0, "num_bag_folds": 2, "num_stack_levels": 1, "hyperparameters": {"GBM": {"num_boost_round": 20}, "LR": {}}}');
+SELECT ag_fit('re', 'y', '{"name": "re_f", "verbosity": 0, "num_bag_folds": 3, "num_stack_levels": 1, "hyperparameters": {"GBM": {"num_boost_round": 20}, "LR": {}}}');
 SELECT ag_fit('re', 'y', '{"name": "re_g", "verbosity": 0, "replay": "re_f@1"}');
 SELECT same_parts = parts AS all_same, same_scores FROM re_same('re_f', 're_g');
 

@@ -29,7 +29,7 @@ SELECT abs(sum(contribution) - max(ag_predict('stack/LR_BAG_L2', t))) < 1e-6 AS 
 FROM (SELECT * FROM stack LIMIT 1) AS t, ag_explain('stack/LR_BAG_L2', t);
 
 -- classes; refits stand on refits, and the bags are not stored
-SELECT ag_fit('SELECT x, z, k, c FROM stack', 'c', '{"name": "classes", "verbosity": 0, "num_bag_folds": 3, "num_stack_levels": 2, "eval_metric": "log_loss",
+SELECT ag_fit('SELECT x, z, k, c FROM stack', 'c', '{"name": "classes", "verbosity": 0, "num_bag_folds": 4, "num_stack_levels": 2, "eval_metric": "log_loss",
     "refit_full": true, "set_best_to_refit_full": true, "ag_args_ensemble": {"save_bag_folds": false, "max_base_models": 1},
     "hyperparameters": {"GBM": {"num_boost_round": 20}, "LR": {}}}');
 SELECT m.name, stack_level, can_infer, jsonb_array_length(inputs) AS inputs FROM ag_member m JOIN ag_predictor p ON p.id = m.predictor WHERE p.name = 'classes' AND fold IS NULL ORDER BY ordinal;

@@ -73,6 +73,19 @@ SELECT va_fit('va_plain', 'y', '{"sample_weight": "w", "tuning_data": "va"}');
 SELECT abs(score_val + sql) < 1e-9 AS plain FROM ag_models, (SELECT sqrt(avg((ag_predict('va_plain', va) - y) ^ 2)) AS sql FROM va) s WHERE name = 'va_plain';
 SELECT va_fit('va_balanced', 'k', '{"sample_weight": "balance_weight", "weight_evaluation": true, "tuning_data": "va", "ag_args_fit": {"max_time_limit": 60}}');
 SELECT abs(score_val - sql) < 1e-9 AS balanced FROM ag_models, (SELECT value AS sql FROM ag_evaluate('va_balanced', 'va') WHERE metric = 'balanced_accuracy') s WHERE name = 'va_balanced';
+-- early stopping watches the weighted metric; figures of other rows are weighted likewise
+SELECT va_fit('va_stops', 'k', '{"sample_weight": "w", "weight_evaluation": true, "hyperparameters": {"GBM": {"num_boost_round": 40}, "CAT": {"iterations": 20}, "NN_TORCH": {"num_epochs": 6}}, "eval_metric": "log_loss"}',
+    'SELECT x, z, k, CASE WHEN (x + z) % 3 = 0 THEN 30 ELSE 1 END AS w FROM va');
+SELECT model, bool_or(abs(val + (SELECT score_val FROM ag_leaderboard('va_stops') l WHERE l.model = c.model)) < 1e-5) AS watched FROM ag_learning_curves('va_stops') c GROUP BY 1 ORDER BY 1;
+SELECT abs(l.score_test + e.value) < 1e-12 AS same, abs(e.value + s.mean) < 1e-9 AS weighed
+FROM ag_leaderboard('va_stops/GBM', 'SELECT x, z, k, x AS w FROM va') l, ag_evaluate('va_stops/GBM', 'SELECT x, z, k, x AS w FROM va') e,
+    (SELECT sum(x * ln(ag_predict_proba('va_stops/GBM', va, k))) / sum(x) AS mean FROM va) s WHERE l.model = 'GBM' AND e.metric = 'log_loss';
+SELECT abs(e.value - s.mean) < 1e-12 AS accuracy FROM ag_evaluate('va_stops', 'SELECT x, z, k, x AS w FROM va') e,
+    (SELECT sum(x * (ag_predict_class('va_stops', va) = k)::int)::float8 / sum(x) AS mean FROM va) s WHERE e.metric = 'accuracy';
+SELECT count(*) > 0 AS importance FROM ag_feature_importance('va_stops', 'SELECT x, z, k, x AS w FROM va');
+SELECT count(*) FROM ag_evaluate('va_stops', 'SELECT x, z, k FROM va');
+SELECT count(*) FROM ag_evaluate('va_stops', 'SELECT x, z, k, x - 3 AS w FROM va');
+SELECT count(*) FROM ag_evaluate('va_stops', 'SELECT x, z, k, NULL::int AS w FROM va');
 SELECT va_fit('va_no', 'y', '{"weight_evaluation": true}');
 
 -- classes of too few rows are left out, and counted

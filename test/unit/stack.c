@@ -4,7 +4,7 @@
 #include "engine/model/model.h"
 #include "engine/model/stacked.h"
 
-#define N_FOLDS 3
+#define N_FOLDS 4
 #define MAX_WIDTH 4
 
 static const AgOptionEntry stacked[] = {
@@ -13,7 +13,7 @@ static const AgOptionEntry stacked[] = {
 	{"/hyperparameters/GBM/num_boost_round", AG_JSON_NUMBER, "20"},
 	{"/hyperparameters/LR", AG_JSON_OBJECT, "0"},
 	{"/hyperparameters/KNN", AG_JSON_OBJECT, "0"},
-	{"/num_bag_folds", AG_JSON_NUMBER, "3"},
+	{"/num_bag_folds", AG_JSON_NUMBER, "4"},
 	{"/num_stack_levels", AG_JSON_NUMBER, "1"},
 	{"/refit_full", AG_JSON_NULL, ""},
 	{"/ag_args_ensemble", AG_JSON_NULL, ""},

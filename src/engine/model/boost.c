@@ -50,6 +50,7 @@ typedef struct AgValid
 	int64_t n_rows;
 	double *target;    /* [n_rows] */
 	int32_t *class_of; /* [n_rows] */
+	double *weight;    /* [n_rows] in the metric; NULL: all alike */
 	double *scores;    /* [n_rows][n_outputs] */
 	double *proba;     /* [n_rows][n_out] */
 	double *best;      /* [n_rows][n_out] of the best round */
@@ -188,8 +189,12 @@ create_valid(AgBooster *booster)
 		AG_TRY(ag_get(ctx, n, sizeof(double), &valid->target));
 	else
 		AG_TRY(ag_get(ctx, n, sizeof(int32_t), &valid->class_of));
+	if (data->metric_weight != NULL)
+		AG_TRY(ag_get(ctx, n, sizeof(double), &valid->weight));
 	for (size_t i = 0; i < n; i++)
 	{
+		if (valid->weight != NULL)
+			valid->weight[i] = data->metric_weight[data->valid_rows[i]];
 		if (valid->target != NULL)
 			valid->target[i] = data->target[data->valid_rows[i]];
 		else
@@ -306,6 +311,7 @@ free_booster(AgBooster *booster)
 	ag_bootstrap_free(ctx, &booster->bootstrap);
 	ag_mem_free(ctx->mem, booster->valid.target);
 	ag_mem_free(ctx->mem, booster->valid.class_of);
+	ag_mem_free(ctx->mem, booster->valid.weight);
 	ag_mem_free(ctx->mem, booster->valid.scores);
 	ag_mem_free(ctx->mem, booster->valid.proba);
 	ag_mem_free(ctx->mem, booster->valid.best);
@@ -636,7 +642,8 @@ evaluate(AgBooster *booster, double *value)
 					 .class_of = valid->class_of,
 					 .n_quantiles = booster->data->n_quantiles,
 					 .quantiles = booster->data->quantiles,
-					 .target = valid->target};
+					 .target = valid->target,
+					 .weight = valid->weight};
 
 	if (booster->gpu.boost != NULL)
 		AG_TRY(ag_boost_gpu_valid(ctx, &booster->gpu, valid->scores));

@@ -119,6 +119,8 @@ typedef struct AgTrainData
 	const int8_t *
 		monotone; /* [n_features] 1: predictions may not fall with that number, -1: not rise; NULL: all free */
 	const double *weight; /* NULL: all 1 */
+	/* likewise in what early stopping watches: weight itself, or NULL */
+	const double *metric_weight;
 	const uint32_t *train_rows;
 	int64_t n_train;
 	const uint32_t *valid_rows; /* may be none: then no early stopping */

@@ -150,21 +150,31 @@ measure(const Epochs *e, AgMetric metric, double *value)
 					 .quantiles = data->quantiles};
 	AgStatus status;
 	double *target = NULL;
+	double *weight = NULL;
 	int32_t *class_of = NULL;
 
 	if (ag_problem_has_classes(data->problem))
-		AG_TRY(ag_get(e->ctx, (size_t) data->n_valid, sizeof *class_of, &class_of));
+		AG_GO(ag_get(e->ctx, (size_t) data->n_valid, sizeof *class_of, &class_of));
 	else
-		AG_TRY(ag_get(e->ctx, (size_t) data->n_valid, sizeof *target, &target));
+		AG_GO(ag_get(e->ctx, (size_t) data->n_valid, sizeof *target, &target));
+	if (data->metric_weight != NULL)
+		AG_GO(ag_get(e->ctx, (size_t) data->n_valid, sizeof *weight, &weight));
 	for (int64_t i = 0; i < data->n_valid; i++)
+	{
+		if (weight != NULL)
+			weight[i] = data->metric_weight[data->valid_rows[i]];
 		if (class_of != NULL)
 			class_of[i] = data->class_of[data->valid_rows[i]];
 		else
 			target[i] = data->target[data->valid_rows[i]];
+	}
 	truth.class_of = class_of;
 	truth.target = target;
+	truth.weight = weight;
 	status = ag_metric_value(e->ctx, metric, &truth, data->n_valid, e->proba, value);
+done:
 	ag_mem_free(e->ctx->mem, target);
+	ag_mem_free(e->ctx->mem, weight);
 	ag_mem_free(e->ctx->mem, class_of);
 	return status;
 }

@@ -131,6 +131,7 @@ ag_fit_train_data(const AgFit *fit, const AgSplit *split, AgTrainData *data)
 	data->target = fit->label->target;
 	data->class_of = fit->label->class_of;
 	data->weight = fit->weight;
+	data->metric_weight = fit->options->weight_evaluation ? fit->weight : NULL;
 	data->train_rows = split->train_rows;
 	data->n_train = split->n_train;
 	data->valid_rows = split->valid_rows;

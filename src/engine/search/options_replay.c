@@ -163,7 +163,8 @@ ag_replay_parse(const AgOptionNode *node, AgFitOptions *out, AgError *err)
 		AG_TRY(model_read(arena, item, &replay->models[replay->n_models++], err));
 	AG_TRY(trials_read(arena, ag_option_child(node, "trials"), replay, err));
 	AG_TRY(levels_read(arena, ag_option_child(node, "levels"), replay, err));
-	AG_TRY(number_read(node, "parts", 0, AG_MAX_BAG_FOLDS, &replay->n_parts, err));
+	if (ag_option_child(node, "parts") != NULL)
+		AG_TRY(number_read(node, "parts", 0, AG_MAX_BAG_FOLDS, &replay->n_parts, err));
 	AG_TRY(number_read(node, "num_bag_folds", 0, AG_MAX_BAG_FOLDS, &out->num_bag_folds, err));
 	AG_TRY(number_read(node, "num_bag_sets", 1, AG_MAX_BAG_SETS, &out->num_bag_sets, err));
 	AG_TRY(number_read(node, "num_stack_levels", 0, AG_MAX_STACK_LEVELS, &levels, err));
@@ -194,6 +195,8 @@ ag_replay_has_input(const AgFitOptions *options, int level, const char *name)
 {
 	const AgReplayLevel *own = &options->replay->levels[level - 2];
 
+	if (options->replay->n_levels == 0) /* the plan doesn't say */
+		return true;
 	if (level - 2 >= options->replay->n_levels)
 		return false;
 	for (int i = 0; i < own->n_inputs; i++)
