@@ -203,6 +203,37 @@ little_time(AgMem *mem)
 	AG_CHECK_EQ(mem->used_bytes, 0);
 }
 
+/* Rounds without end into a few megabytes: the children are as long as there is room, and nothing shorter takes their place. */
+static void
+memory_is_full(AgMem *mem)
+{
+	static const AgOptionEntry endless[] = {
+		{"/hyperparameters", AG_JSON_OBJECT, "1"},
+		{"/hyperparameters/GBM", AG_JSON_OBJECT, "5"},
+		{"/hyperparameters/GBM/num_boost_round", AG_JSON_NUMBER, "1000000"},
+		{"/hyperparameters/GBM/learning_rate", AG_JSON_NUMBER, "0.00001"},
+		{"/hyperparameters/GBM/num_leaves", AG_JSON_NUMBER, "4"},
+		{"/hyperparameters/GBM/min_data_in_leaf", AG_JSON_NUMBER, "2"},
+		{"/hyperparameters/GBM/ag.early_stop", AG_JSON_NULL, ""},
+		{"/num_bag_folds", AG_JSON_NUMBER, "2"},
+		{"/refit_full", AG_JSON_BOOL, "true"},
+		{"/ag_args_ensemble", AG_JSON_OBJECT, "1"},
+		{"/ag_args_ensemble/fold_fitting_strategy", AG_JSON_STRING, "sequential_local"},
+	};
+	Setting s = {.mem = mem, .n_rows = 60, .entries = endless, .n_entries = 11, .n_threads = 1};
+	Result r = {0};
+	AgError err;
+
+	mem->limit_bytes = INT64_C(16) << 20;
+	AG_REQUIRE(run(&s, &r, &err) == AG_OK);
+	mem->limit_bytes = INT64_MAX;
+	AG_CHECK(strstr(r.log, "was not fitted again: the memory was full after") != NULL);
+	AG_CHECK(find_name(&r, "GBM_BAG_L1") >= 0);
+	AG_CHECK(find_name(&r, "GBM_BAG_L1_FULL") < 0);
+	result_free(&r);
+	AG_CHECK_EQ(mem->used_bytes, 0);
+}
+
 int
 main(void)
 {
@@ -214,5 +245,6 @@ main(void)
 	stored(&mem);
 	refused(&mem);
 	little_time(&mem);
+	memory_is_full(&mem);
 	return ag_unit_done("refit");
 }

@@ -63,6 +63,24 @@ ag_fit_refit_seconds(const AgFit *fit, const AgFitModel *model, int rounds)
 	return seconds * (double) fit->n_rows / (rows > 0.0 ? rows : 1.0);
 }
 
+/* Cut short by time or memory it would be worse than the model there is: then it goes again. */
+static AgStatus
+refit_check(AgFit *fit, AgFitModel *model, int rounds, AgError *err)
+{
+	const char *ended_by = model->full.ended_by != NULL ? model->full.ended_by : "";
+	int run = model->full.rounds_run;
+
+	if ((strcmp(ended_by, "time") != 0 && strcmp(ended_by, "memory") != 0) ||
+		(rounds > 0 && run >= rounds))
+		return AG_OK;
+	ag_trained_free(&fit->ctx, &model->full);
+	if (strcmp(ended_by, "time") == 0)
+		return AG_ERR_TIME;
+	ag_error_set(err, AG_ERR_MEMORY, "the memory was full after %d of %d rounds", run, rounds);
+	ag_error_hint(err, "Raise \"memory_limit\", or fit on fewer rows or columns.");
+	return AG_ERR_MEMORY;
+}
+
 /* Whatever goes wrong leaves the model as it was; only a cancelled fit ends. */
 static AgStatus
 model_refit(AgFit *fit, const AgSplit *all, AgFitModel *model)
@@ -94,12 +112,8 @@ model_refit(AgFit *fit, const AgSplit *all, AgFitModel *model)
 			*fit->ctx.error = err;
 		return status;
 	}
-	if (status == AG_OK && model->full.ended_by != NULL &&
-		strcmp(model->full.ended_by, "time") == 0)
-	{
-		ag_trained_free(&fit->ctx, &model->full); /* half of it is worse than the model there is */
-		status = AG_ERR_TIME;
-	}
+	if (status == AG_OK)
+		status = refit_check(fit, model, rounds, &err);
 	if (status == AG_ERR_TIME)
 		ag_log(&fit->ctx, AG_LOG_NORMAL, "  no time left to fit %s again", model->name);
 	else if (status != AG_OK)
