@@ -63,6 +63,7 @@ CREATE TABLE @extschema@.ag_member (
     num_cpus integer NOT NULL,
     can_infer boolean NOT NULL,
     temperature double precision,
+    quantile_shifts jsonb,
     inputs jsonb,
     history jsonb,
     PRIMARY KEY (predictor, ordinal)
@@ -152,6 +153,7 @@ SELECT pg_catalog.pg_extension_config_dump('@extschema@.ag_job_id_seq', '');
 COMMENT ON TABLE @extschema@.ag_predictor IS
     'one fitted version of a predictor a row; read it through ag_models, ag_info and ag_leaderboard';
 COMMENT ON COLUMN @extschema@.ag_predictor.decision_threshold IS 'probability above which a row of a binary problem is positive; NULL: a half; see ag_set_decision_threshold';
+COMMENT ON COLUMN @extschema@.ag_member.quantile_shifts IS 'what its quantiles, in ascending order, are moved by when it predicts by itself (conformal calibration); NULL: nothing';
 COMMENT ON COLUMN @extschema@.ag_member.temperature IS 'what the logarithms of its probabilities are divided by when it predicts by itself; NULL: nothing';
 COMMENT ON COLUMN @extschema@.ag_predictor.pinned IS 'made the current version by ag_activate; the highest version is current when none is pinned';
 COMMENT ON COLUMN @extschema@.ag_predictor.owner IS 'name of the role that may use, refit and drop it';

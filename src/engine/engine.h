@@ -34,6 +34,9 @@ typedef struct AgMemberRef
 	const int *inputs; /* ordinals */
 	const double *weights;
 	double temperature; /* of its probabilities when it is the one that is opened; 0: as they are */
+	/* likewise of its quantiles, in ascending order: what each is moved by; none: they stay. Copied */
+	int n_shifts;
+	const double *shifts;
 } AgMemberRef;
 
 typedef struct AgPredictor AgPredictor;

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/model/conformal.h"
 #include "engine/model/heat.h"
 #include "engine/model/stacked.h"
 #include "engine/predictor_private.h"
@@ -29,6 +30,7 @@ ag_predictor_close(AgPredictor *predictor)
 		ag_mem_free(mem, predictor->vectors[v].sums);
 	}
 	ag_mem_free(mem, predictor->vectors);
+	ag_mem_free(mem, predictor->shifts);
 	ag_mem_free(mem, predictor->sum_of);
 	ag_mem_free(mem, predictor->stacked);
 	ag_mem_free(mem, predictor->sums);
@@ -167,6 +169,16 @@ run_vector(AgPredictor *predictor, int v, const double *vector)
 	}
 }
 
+/* What is done to an answer at the end, out[n_outputs]. */
+static void
+calibrate(const AgPredictor *predictor, double *out)
+{
+	if (predictor->temperature > 0.0)
+		ag_heat(predictor->temperature, predictor->n_outputs, out);
+	if (predictor->shifts != NULL)
+		ag_quantiles_shift(predictor->n_outputs, predictor->shifts, out);
+}
+
 void
 ag_predictor_run(AgPredictor *predictor, const AgValue *values, double *out)
 {
@@ -191,8 +203,7 @@ ag_predictor_run(AgPredictor *predictor, const AgValue *values, double *out)
 	}
 	for (int k = 0; k < n_outputs; k++)
 		out[k] = make_finite(out[k]);
-	if (predictor->temperature > 0.0)
-		ag_heat(predictor->temperature, n_outputs, out);
+	calibrate(predictor, out);
 }
 
 /* ---- for other processes ---- */
@@ -358,8 +369,8 @@ run_some_rows(const AgPredictor *predictor, int64_t n_rows, const double *featur
 	}
 	for (int64_t j = 0; j < n; j++)
 		out[j] = make_finite(out[j]);
-	for (int64_t r = 0; predictor->temperature > 0.0 && r < n_rows; r++)
-		ag_heat(predictor->temperature, predictor->n_outputs, out + r * predictor->n_outputs);
+	for (int64_t r = 0; r < n_rows; r++)
+		calibrate(predictor, out + r * predictor->n_outputs);
 }
 
 AgStatus

@@ -299,6 +299,26 @@ temperature_take(Loading *loading, const AgMemberRef *member)
 }
 
 static AgStatus
+shifts_take(Loading *loading, const AgMemberRef *member)
+{
+	AgPredictor *predictor = loading->predictor;
+
+	if (member->n_shifts == 0)
+		return AG_OK;
+	if (predictor->pipeline->n_quantiles == 0 || member->n_shifts != predictor->n_outputs)
+		return corrupt(loading, member->name, 
+					   "it moves quantiles that there are not");
+	AG_TRY(ag_get(loading->ctx, (size_t) member->n_shifts, sizeof(double), &predictor->shifts));
+	for (int k = 0; k < member->n_shifts; k++)
+	{
+		if (!isfinite(member->shifts[k]))
+			return corrupt(loading, member->name, "a quantile is moved by no number");
+		predictor->shifts[k] = member->shifts[k];
+	}
+	return AG_OK;
+}
+
+static AgStatus
 load(Loading *loading, int member)
 {
 	const AgContext *ctx = loading->ctx;
@@ -323,6 +343,7 @@ load(Loading *loading, int member)
 	AG_TRY(ag_get(ctx, (size_t) predictor->n_outputs, sizeof(double), &predictor->outputs));
 	AG_TRY(add_member(loading, member, 0, 1.0, 0));
 	AG_TRY(temperature_take(loading, find_member(loading, member)));
+	AG_TRY(shifts_take(loading, find_member(loading, member)));
 	return scratch_get(ctx, predictor);
 }
 

@@ -47,6 +47,7 @@ struct AgPredictor
 	AgInputInfo *inputs;
 	int n_outputs;
 	double temperature; /* 0: none */
+	double *shifts;     /* [n_outputs] of quantiles; NULL: none */
 	int n_leaves;
 	AgLeaf *leaves; /* room for one a member */
 	int n_vectors;
@@ -72,7 +73,7 @@ struct AgPredictor
 static inline bool
 ag_predictor_is_flat(const AgPredictor *predictor)
 {
-	return predictor->n_vectors == 1 && predictor->temperature == 0.0;
+	return predictor->n_vectors == 1 && predictor->temperature == 0.0 && predictor->shifts == NULL;
 }
 
 void ag_predictor_explain_free(AgPredictor *predictor);

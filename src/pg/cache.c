@@ -169,7 +169,9 @@ wanted_init(Wanted *wanted, const AgMemberRow *rows, int n, int ordinal)
 										.n_inputs = rows[i].n_inputs,
 										.inputs = rows[i].inputs,
 										.weights = rows[i].weights,
-										.temperature = rows[i].temperature};
+										.temperature = rows[i].temperature,
+										.n_shifts = rows[i].n_shifts,
+										.shifts = rows[i].shifts};
 }
 
 static void

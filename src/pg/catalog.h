@@ -154,6 +154,8 @@ typedef struct AgMemberRow
 	int num_cpus;
 	bool can_infer;
 	double temperature; /* 0: none */
+	int n_shifts;
+	double *shifts;
 	int n_inputs;
 	int *inputs;
 	double *weights;

@@ -46,6 +46,7 @@ enum
 	MEMBER_NUM_CPUS,
 	MEMBER_CAN_INFER,
 	MEMBER_TEMPERATURE,
+	MEMBER_QUANTILE_SHIFTS,
 	MEMBER_INPUTS,
 	MEMBER_HISTORY
 };
@@ -156,6 +157,30 @@ read_inputs(const AgMemberRow *rows, int n, AgMemberRow *row, Jsonb *inputs)
 	row->n_inputs = n_inputs;
 }
 
+static void
+read_shifts(AgMemberRow *row, Jsonb *shifts)
+{
+	int n;
+
+	if (shifts == NULL)
+		return;
+	if (!JB_ROOT_IS_ARRAY(shifts) || JB_ROOT_IS_SCALAR(shifts))
+		corrupt("What quantiles are moved by is no array.");
+	n = JB_ROOT_COUNT(shifts);
+	row->shifts = palloc(sizeof(double) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+	{
+		JsonbValue *item = getIthJsonbValueFromContainer(&shifts->root, i);
+
+		CHECK_FOR_INTERRUPTS();
+		if (item->type != jbvNumeric)
+			corrupt("What quantiles are moved by can't be read.");
+		row->shifts[i] =
+			DatumGetFloat8(DirectFunctionCall1(numeric_float8, NumericGetDatum(item->val.numeric)));
+	}
+	row->n_shifts = n;
+}
+
 AgMemberRow *
 ag_catalog_members(const pg_uuid_t *id, int *n)
 {
@@ -197,6 +222,7 @@ ag_catalog_members(const pg_uuid_t *id, int *n)
 		row->can_infer = DatumGetBool(ag_scan_must(&scan, MEMBER_CAN_INFER));
 		row->temperature =
 			scan.nulls[MEMBER_TEMPERATURE - 1] ? 0 : ag_scan_number(&scan, MEMBER_TEMPERATURE);
+		read_shifts(row, ag_scan_jsonb(&scan, MEMBER_QUANTILE_SHIFTS));
 	}
 	ag_scan_end(&scan);
 	for (int i = 0; i < *n; i++)

@@ -296,27 +296,44 @@ ag_fit_end_line(AgFitCall *call)
 }
 
 void
-ag_fit_refuse_early(const char *function)
+ag_fit_refuse_early(const char *function, bool writes)
 {
 	const char *command = psprintf("%s()", function);
 
 	PreventCommandDuringRecovery(command);
-	PreventCommandIfReadOnly(command);
+	if (writes)
+		PreventCommandIfReadOnly(command);
 	PreventCommandIfParallelMode(command);
+}
+
+/* Before options are read in earnest: what isn't a boolean is refused there. */
+static bool
+is_dry_run(Jsonb *options)
+{
+	JsonbValue key = {.type = jbvString}, *value;
+
+	if (!JB_ROOT_IS_OBJECT(options))
+		return false;
+	key.val.string.val = (char *) "dry_run";
+	key.val.string.len = 7;
+	value = findJsonbValueFromContainer(&options->root, JB_FOBJECT, &key);
+	return value != NULL && value->type == jbvBool && value->val.boolean;
 }
 
 AgFitCall *
 ag_fit_begin_of(FunctionCallInfo fcinfo, const char *function)
 {
-	ag_fit_refuse_early(function);
+	Jsonb *options = PG_ARGISNULL(2)
+						 ? DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum("{}")))
+						 : PG_GETARG_JSONB_P_COPY(2);
+
+	ag_fit_refuse_early(function, !is_dry_run(options));
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
 		ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 						errmsg("%s of %s must not be NULL",
 							   PG_ARGISNULL(0) ? "the data" : "the label", function)));
-	return ag_fit_begin(
-		text_to_cstring(PG_GETARG_TEXT_PP(0)), text_to_cstring(PG_GETARG_TEXT_PP(1)),
-		PG_ARGISNULL(2) ? DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum("{}")))
-						: PG_GETARG_JSONB_P_COPY(2));
+	return ag_fit_begin(text_to_cstring(PG_GETARG_TEXT_PP(0)),
+						text_to_cstring(PG_GETARG_TEXT_PP(1)), options);
 }
 
 const char *

@@ -87,7 +87,7 @@ extern void ag_fit_end_line(AgFitCall *call);
 extern const char *ag_fit_in_session(AgFitCall *call);
 
 /* The standard errors of a standby, a read-only transaction and parallel mode. */
-extern void ag_fit_refuse_early(const char *function);
+extern void ag_fit_refuse_early(const char *function, bool writes);
 
 /* fit_source.c: which columns take part, as what; the predictor's name. Inside an SPI connection. */
 extern void ag_fit_choose_columns(AgFitCall *call);

@@ -207,7 +207,7 @@ import_bytes(FunctionCallInfo fcinfo, bool is_text)
 	const char *bytes;
 	size_t n_bytes;
 
-	ag_fit_refuse_early("ag_import");
+	ag_fit_refuse_early("ag_import", true);
 	for (int i = 0; i < 4; i++)
 		if (PG_ARGISNULL(i))
 			ereport(ERROR,

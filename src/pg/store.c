@@ -187,6 +187,20 @@ json_inputs(const AgFittedMember *member)
 	return json.data;
 }
 
+static char *
+json_shifts(const AgFittedMember *member)
+{
+	StringInfoData json;
+
+	if (member->n_shifts == 0)
+		return NULL;
+	initStringInfo(&json);
+	for (int i = 0; i < member->n_shifts; i++)
+		appendStringInfo(&json, "%c%.17g", i == 0 ? '[' : ',', member->shifts[i]);
+	appendStringInfoChar(&json, ']');
+	return json.data;
+}
+
 /* ---- names and versions ---- */
 
 static void
@@ -359,6 +373,7 @@ ag_catalog_store_member(const pg_uuid_t *id, const AgFittedMember *member)
 	put_int(&insert, "num_cpus", member->num_cpus);
 	put_bool(&insert, "can_infer", member->can_infer);
 	put_number(&insert, "temperature", member->temperature > 0.0 ? member->temperature : NAN);
+	put_json(&insert, "quantile_shifts", json_shifts(member));
 	put_json(&insert, "inputs", json_inputs(member));
 	put_json(&insert, "history",
 			 member->history_json != NULL ? ag_text_from_utf8(member->history_json) : NULL);

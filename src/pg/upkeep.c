@@ -121,7 +121,7 @@ ag_sql_refresh(PG_FUNCTION_ARGS)
 	bool take_new;
 	char *name;
 
-	ag_fit_refuse_early("ag_refresh");
+	ag_fit_refuse_early("ag_refresh", true);
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
 	model = text_to_cstring(PG_GETARG_TEXT_PP(0));

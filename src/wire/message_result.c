@@ -178,10 +178,29 @@ ag_msg_member_write(AgWriter *out, const AgFittedMember *msg)
 	ag_write_i32(out, msg->num_cpus);
 	ag_write_u8(out, msg->can_infer);
 	ag_write_f64(out, msg->temperature);
+	ag_write_u32(out, (uint32_t) msg->n_shifts);
+	for (int i = 0; i < msg->n_shifts; i++)
+		ag_write_f64(out, msg->shifts[i]);
 	texts_write(out, msg->n_inputs, msg->input_names);
 	for (int i = 0; i < msg->n_inputs; i++)
 		ag_write_f64(out, msg->input_weights[i]);
 	ag_encode_text_or_null(out, msg->history_json);
+}
+
+static void
+shifts_read(AgDecoder *d, AgFittedMember *msg)
+{
+	uint32_t n = ag_read_u32(&d->in);
+	double *shifts = ag_decode_array(d, n, sizeof *shifts);
+
+	msg->n_shifts = shifts != NULL ? (int) n : 0;
+	for (int i = 0; i < msg->n_shifts; i++)
+	{
+		shifts[i] = ag_decode_number(d);
+		if (!isfinite(shifts[i]))
+			ag_decode_reject(d);
+	}
+	msg->shifts = shifts;
 }
 
 AgStatus
@@ -208,6 +227,7 @@ ag_msg_member_read(AgArena *arena, const void *payload, size_t n, AgFittedMember
 	msg->temperature = ag_decode_number(&d);
 	if (!(msg->temperature >= 0.0 && msg->temperature <= 1e6))
 		ag_decode_reject(&d);
+	shifts_read(&d, msg);
 	msg->input_names = texts_read(&d, &msg->n_inputs);
 	weights = ag_decode_array(&d, (size_t) msg->n_inputs, sizeof(double));
 	if (weights == NULL)

@@ -8,6 +8,14 @@ SELECT m ->> 'model' AS model, m ->> 'device' AS device, m -> 'trainings' AS tra
     m #> '{hyperparameters,num_leaves}' AS num_leaves FROM pl_plan, jsonb_array_elements(plan -> 'models') m;
 SELECT sum((m -> 'seconds_at_most')::float8) <= 100 AS within FROM pl_plan, jsonb_array_elements(plan -> 'models') m;
 SELECT count(*) AS stored FROM ag_models;
+-- a plan writes nothing, and a read-only transaction can have one
+BEGIN READ ONLY;
+SELECT ag_fit('pl', 'y', '{"dry_run": true, "verbosity": 0, "hyperparameters": {"LR": {}}}')::jsonb -> 'rows' AS rows;
+SELECT ag_fit('pl', 'y', '{"dry_run": false, "verbosity": 0, "hyperparameters": {"LR": {}}}');
+ROLLBACK;
+BEGIN READ ONLY;
+SELECT ag_fit('pl', 'y', '[{"dry_run": true}]');
+ROLLBACK;
 -- what can't be fitted can't be planned
 SELECT ag_fit('pl', 'y', '{"dry_run": true, "eval_metric": "accuracy", "verbosity": 0}');
 SELECT ag_fit('SELECT * FROM pl', 'y', '{"dry_run": true}');

@@ -36,6 +36,39 @@ SELECT ag_fit('qt', 'y', '{"name": "qn", "problem_type": "quantile", "quantile_l
 SELECT m AS net, bool_and(q[1] <= q[2] AND q[2] <= q[3]) AS ordered, abs(avg((y < q[1])::int) - 0.1) < 0.08 AND abs(avg((y < q[2])::int) - 0.5) < 0.1
     AND abs(avg((y < q[3])::int) - 0.9) < 0.08 AS covers
 FROM (SELECT t.y, m, ag_predict_quantiles('qn/' || m, t) AS q FROM qt AS t, unnest(ARRAY['LR', 'NN_TORCH', 'FASTAI', 'REALMLP']) AS m) AS s GROUP BY m ORDER BY m COLLATE "C";
+-- conformal calibration: rows that no model has seen lie below each quantile as often as it says, within four standard errors; by weight, where
+-- rows are weighted in scores. Three rounds of boosting alone are far from that.
+CREATE TABLE qc AS SELECT i AS id, i % 40 AS x, 1 + 8 * (i % 2) AS w, i % 40 + ((hashint4(i) & 65535) / 65536.0 - 0.5) * (CASE WHEN i % 2 = 0 THEN 4 ELSE 40 END) AS y,
+    hashint4(i + 100000) & 1 = 0 AS fitted FROM generate_series(1, 6000) AS i;
+CREATE FUNCTION qc_far(model text, weighed bool) RETURNS TABLE (level float8, far bool) LANGUAGE sql AS $$
+    SELECT l, abs(sum(w * (y <= q)::int) / sum(w) - l) > 4 * sqrt(l * (1 - l) * 2 * sum(w * w) / sum(w) ^ 2)
+    FROM (SELECT l, q, y, CASE WHEN weighed THEN w ELSE 1 END::float8 AS w FROM qc, unnest(ag_predict_quantiles(model, qc), ARRAY[0.05, 0.3, 0.5, 0.9]) AS u (q, l) WHERE NOT fitted) AS s
+    GROUP BY l ORDER BY l $$;
+\set few '{"problem_type": "quantile", "quantile_levels": [0.05, 0.3, 0.5, 0.9], "num_bag_folds": 3, "ignored_columns": ["id", "w", "fitted"], "hyperparameters": {"GBM": {"num_boost_round": 3}}, "verbosity": 0}'
+SELECT ag_fit('SELECT * FROM qc WHERE fitted', 'y', :'few'::jsonb || '{"name": "qc"}');
+SELECT ag_fit('SELECT * FROM qc WHERE fitted', 'y', :'few'::jsonb || '{"name": "qc_as_is", "calibrate": false}');
+SELECT ag_fit('SELECT * FROM qc WHERE fitted', 'y', :'few'::jsonb || '{"name": "qc_weighed", "sample_weight": "w", "weight_evaluation": true}');
+SELECT * FROM qc_far('qc', false);
+SELECT bool_or(far) AS far FROM qc_far('qc_as_is', false);
+SELECT * FROM qc_far('qc_weighed', true);
+SELECT bool_or(far) AS far FROM qc_far('qc_weighed', false);
+SELECT p.name, m.name AS member, jsonb_array_length(quantile_shifts) AS shifts FROM ag_member m JOIN ag_predictor p ON p.id = m.predictor WHERE p.name LIKE 'qc%' AND m.fold IS NULL ORDER BY 1, 2;
+-- the same by rows and by batches, in ascending order, and explained to the same sum
+SELECT bool_and(p.quantiles = ag_predict_quantiles('qc', t)) AS same, bool_and(p.quantiles[1] <= p.quantiles[2] AND p.quantiles[3] <= p.quantiles[4]) AS ordered
+FROM ag_predict_table('qc', 'qc', 'id') AS p JOIN qc AS t ON t.id::text = p.key;
+SELECT abs(sum(contribution) - ag_predict('qc', '{"x": 30}')) < 1e-6 AS sums_up FROM ag_explain('qc', '{"x": 30}');
+-- forged ones
+UPDATE ag_member SET quantile_shifts = '[1, 2]' WHERE quantile_shifts IS NOT NULL;
+\c
+SET client_min_messages = warning;
+SELECT ag_predict_quantiles('qc', '{"x": 30}');
+UPDATE ag_member SET quantile_shifts = '{"a": 1}' WHERE quantile_shifts IS NOT NULL;
+\c
+SET client_min_messages = warning;
+SELECT ag_predict_quantiles('qc', '{"x": 30}');
+UPDATE ag_member SET quantile_shifts = NULL;
+DROP TABLE qc;
+DROP FUNCTION qc_far;
 -- errors name what is wrong
 SELECT ag_fit('qt', 'y', '{"problem_type": "quantile", "quantile_levels": []}');
 SELECT ag_fit('qt', 'y', '{"problem_type": "quantile", "quantile_levels": [0.5, 1.5]}');

@@ -18,7 +18,7 @@ SELECT p.name, count(*) AS members, (array_agg((m.name, m.score_val, m.hyperpara
     (SELECT array_agg((a.name, a.score_val, a.hyperparameters) ORDER BY a.name) FROM ag_member a JOIN ag_predictor q ON q.id = a.predictor WHERE q.name = 'se_a') AS same
 FROM ag_member m JOIN ag_predictor p ON p.id = m.predictor WHERE p.name LIKE 'se\__' GROUP BY p.name ORDER BY p.name;
 -- bags, and above them the best trial only
-SELECT ag_fit('se', 'y', '{"name": "se_bag", "verbosity": 0, "num_bag_folds": 2, "num_stack_levels": 1, "num_trials": 2, "hyperparameters": {"GBM": {"num_boost_round": 10}}}');
+SELECT ag_fit('se', 'y', '{"name": "se_bag", "verbosity": 0, "num_bag_folds": 3, "num_stack_levels": 1, "num_trials": 2, "hyperparameters": {"GBM": {"num_boost_round": 10}}}');
 SELECT count(*) FILTER (WHERE model ~ '^GBM/T[12]_BAG_L1$') AS below, count(*) FILTER (WHERE model ~ '^GBM/T[12]_BAG_L2$') AS above FROM ag_leaderboard('se_bag');
 SELECT count(DISTINCT model) > 0 AS curves, bool_and(model ~ '^GBM/T') AS named FROM ag_learning_curves('se_bag');
 SELECT ag_fit('se', 'y', '{"name": "se_bag2", "verbosity": 0, "replay": "se_bag@1"}');

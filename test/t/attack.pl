@@ -366,6 +366,8 @@ for my $forgery ([ 'a metric of numbers for classes', q{UPDATE ag_predictor SET 
 	[ 'inputs by the thousand', q{UPDATE ag_member SET inputs = (SELECT jsonb_agg(jsonb_build_object('model', 'GBM', 'weight', 1)) FROM generate_series(1, 20000)) WHERE inputs IS NOT NULL} ],
 	[ 'stackers of themselves', q{UPDATE ag_member SET inputs = '[{"model": "GBM", "weight": 0.5}, {"model": "KNN", "weight": 0.5}]', stack_level = -2147483648, fold = -1} ],
 	[ 'temperatures', q{UPDATE ag_member SET temperature = '-Infinity', num_gpus = 'NaN', num_cpus = -1, fit_order = 0, score_val = 'NaN', predict_time = 'NaN'} ],
+	[ 'shifts of quantiles', q{UPDATE ag_member SET quantile_shifts = '[1e308, "a", null, [], 5]'} ],
+	[ 'endless shifts of quantiles', q{UPDATE ag_member SET quantile_shifts = (SELECT jsonb_agg(i) FROM generate_series(1, 100000) i)} ],
 	[ 'a temperature next to nothing', q{UPDATE ag_member SET temperature = 1e-320} ],
 	[ 'histories', q{UPDATE ag_member SET history = '{"metric": "x", "iteration": [1, "a", -1, 1e300, null], "val": []}'} ], [ 'a history that is none', q{UPDATE ag_member SET history = '[]'} ],
 	[ 'a pipeline of another', q{UPDATE ag_member_part p SET data = o.data, checksum = o.checksum FROM ag_member_part o WHERE p.member = 0 AND o.member = 0 AND o.predictor <> p.predictor} ],

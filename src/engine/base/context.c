@@ -20,12 +20,30 @@ ag_clock_ns(void)
 	return (int64_t) now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+int64_t
+ag_cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (int64_t) now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 AgStatus
 ag_check_cancel(const AgContext *ctx)
 {
 	if (!ag_cancelled(ctx))
 		return AG_OK;
 	return ag_error_set(ctx->error, AG_ERR_CANCELLED, "canceling the fit due to user request");
+}
+
+AgStatus
+ag_check_stop(const AgContext *ctx, const char *doing)
+{
+	AG_TRY(ag_check_cancel(ctx));
+	if (!ag_out_of_time(ctx))
+		return AG_OK;
+	return ag_error_set(ctx->error, AG_ERR_TIME, "time limit passed while %s", doing);
 }
 
 static AgStatus

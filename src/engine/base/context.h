@@ -60,8 +60,9 @@ typedef struct AgContext
 		trusts_images; /* images are read without a check: a process of this program has checked these very bytes */
 } AgContext;
 
-/* Monotonic nanoseconds. */
+/* Monotonic nanoseconds; and those that all threads of the process have computed. */
 int64_t ag_clock_ns(void);
+int64_t ag_cpu_ns(void);
 
 static inline bool
 ag_cancelled(const AgContext *ctx)
@@ -75,8 +76,17 @@ ag_out_of_time(const AgContext *ctx)
 	return ctx->deadline_ns != INT64_MAX && ag_clock_ns() >= ctx->deadline_ns;
 }
 
+/* Is what takes long to be given up, for the one reason or the other? */
+static inline bool
+ag_must_stop(const AgContext *ctx)
+{
+	return ag_cancelled(ctx) || ag_out_of_time(ctx);
+}
+
 /* AG_ERR_CANCELLED with its text when the flag is up, else AG_OK. */
 AgStatus ag_check_cancel(const AgContext *ctx);
+/* Behind what ag_must_stop may have ended: the same, or AG_ERR_TIME. doing: "binning features". */
+AgStatus ag_check_stop(const AgContext *ctx, const char *doing);
 
 /* ag_mem_alloc/zalloc that write the error text; *out is NULL on failure. */
 AgStatus ag_get(const AgContext *ctx, size_t n, size_t size, void *out);

@@ -284,7 +284,7 @@ bin_inputs(void *arg, int64_t begin, int64_t end, int thread)
 	{
 		const AgTableColumn *column = &binning->table->columns[binning->column_of[i]];
 		double *scratch = NULL;
-		bool ok = !ag_cancelled(&binning->ctx) && !atomic_load(&binning->failed);
+		bool ok = !ag_must_stop(&binning->ctx) && !atomic_load(&binning->failed);
 
 		if (ok && pipeline->inputs[i].is_used)
 			ok = ag_get(&binning->ctx, (size_t) binning->table->n_rows, sizeof(double), &scratch) ==
@@ -340,7 +340,7 @@ ag_pipeline_bin(const AgContext *ctx, const AgPipeline *pipeline, AgTable *table
 	binning.bins = *bins;
 	binning.drop = drop;
 	ag_pool_run(ctx->pool, pipeline->n_inputs, 1, bin_inputs, &binning);
-	AG_GO(ag_check_cancel(ctx));
+	AG_GO(ag_check_stop(ctx, "features were binned"));
 	/* not as each is done: another may be counted from it */
 	for (int i = 0; drop && i < pipeline->n_inputs; i++)
 		ag_table_drop_column(table, column_of[i]);

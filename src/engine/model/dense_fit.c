@@ -118,7 +118,7 @@ survey(const Fit *fit, uint32_t f, const Scratch *scratch, Summary *sum)
 	{
 		int64_t n = chunk_at(begin, fit->n_rows);
 
-		if (ag_cancelled(fit->ctx))
+		if (ag_must_stop(fit->ctx))
 			return;
 		read_rows(fit, f, begin, n, scratch->values);
 		for (int64_t i = 0; i < n; i++)
@@ -171,7 +171,7 @@ moments(const Fit *fit, uint32_t f, const Scratch *scratch, Summary *sum)
 			int64_t n_chunk = chunk_at(begin, fit->n_rows);
 			double part = 0.0;
 
-			if (ag_cancelled(fit->ctx))
+			if (ag_must_stop(fit->ctx))
 				return;
 			read_rows(fit, f, begin, n_chunk, scratch->values);
 			for (int64_t i = 0; i < n_chunk; i++)
@@ -324,7 +324,7 @@ fit_category(const Fit *fit, uint32_t f, const Scratch *scratch)
 	{
 		int64_t n = chunk_at(begin, fit->n_rows);
 
-		if (ag_cancelled(fit->ctx))
+		if (ag_must_stop(fit->ctx))
 			return;
 		read_rows(fit, f, begin, n, scratch->values);
 		for (int64_t i = 0; i < n; i++)
@@ -371,7 +371,7 @@ fit_features(void *arg, int64_t begin, int64_t end, int thread)
 {
 	const Fit *fit = arg;
 
-	for (int64_t f = begin; f < end && !ag_cancelled(fit->ctx); f++)
+	for (int64_t f = begin; f < end && !ag_must_stop(fit->ctx); f++)
 		if (fit->source->n_levels[f] > 0)
 			fit_category(fit, (uint32_t) f, &fit->scratch[thread]);
 		else
@@ -524,7 +524,7 @@ ag_dense_fit(const AgContext *ctx, const AgDenseSource *source, const uint32_t *
 	fit.n_sample = n_rows < SAMPLE_ROWS ? n_rows : SAMPLE_ROWS;
 	AG_GO(get_scratch(&fit, n_threads));
 	ag_pool_run(ctx->pool, source->n_features, 1, fit_features, &fit);
-	AG_GO(ag_check_cancel(ctx));
+	AG_GO(ag_check_stop(ctx, "numbers were made of the features"));
 	*dense = ag_arena_alloc(&arena, 1, sizeof **dense);
 	if (*dense == NULL)
 		AG_GO(ag_mem_error(ctx->mem, sizeof **dense, ctx->error));
@@ -563,7 +563,7 @@ fill_rows(void *arg, int64_t begin, int64_t end, int thread)
 	int64_t n = end - begin;
 
 	(void) thread;
-	if (ag_cancelled(filling->ctx))
+	if (ag_must_stop(filling->ctx))
 		return;
 	for (int64_t i = 0; i < n; i++)
 	{
@@ -611,7 +611,7 @@ ag_dense_matrix(const AgContext *ctx, const AgDense *dense, const AgDenseSource 
 	AG_GO(ag_get(ctx, (size_t) source->n_rows, made->n_slots * sizeof(uint32_t), &made->slots));
 	filling.matrix = made;
 	ag_pool_run(ctx->pool, source->n_rows, MATRIX_ROWS, fill_rows, &filling);
-	AG_GO(ag_check_cancel(ctx));
+	AG_GO(ag_check_stop(ctx, "numbers were made of the features"));
 done:
 	if (status != AG_OK)
 		ag_dense_matrix_free(made);

@@ -249,6 +249,7 @@ deadline_set(AgFit *fit)
 	if (reserve > STORE_MAX_S)
 		reserve = STORE_MAX_S;
 	fit->promised_seconds = promised;
+	fit->reserve_seconds = reserve;
 	fit->ctx.deadline_ns = fit->host->deadline_ns - (int64_t) (reserve * 1e9);
 }
 
@@ -282,6 +283,8 @@ ag_fit_run(const AgContext *ctx, const AgFitJob *job, AgTable *table, const AgFi
 
 	memset(&fit, 0, sizeof fit);
 	fit.host = ctx;
+	fit.began_ns = ag_clock_ns();
+	fit.began_cpu_ns = ag_cpu_ns();
 	fit.ctx = *ctx;
 	fit.ctx.log = story_log;
 	fit.ctx.progress = story_progress;

@@ -64,6 +64,9 @@ typedef struct AgFittedMember
 	const char *const *input_names;
 	const double *input_weights;
 	double temperature;       /* of its probabilities when it is asked by itself; 0: as they are */
+	/* what its quantiles, in ascending order, are moved by then; none of them: they stay */
+	int n_shifts;
+	const double *shifts;
 	const char *history_json; /* how its metric went round by round; NULL: not known */
 } AgFittedMember;
 

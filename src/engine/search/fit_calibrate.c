@@ -1,19 +1,23 @@
 /*
- * fit_calibrate.c - what is made of the best model's probabilities at the end: brought to the right size by one temperature, and
- * the one of two classes called positive from the probability on that the metric likes best.
+ * fit_calibrate.c - what is made of the best model's predictions at the end: probabilities brought to the right size by one
+ * temperature, the one of two classes called positive from the probability on that the metric likes best, and quantiles moved until
+ * as many rows lie below each as it says.
  *
- * Both are one number each, found on the out-of-fold predictions (without folds, on the rows held out).
+ * All are a number each, found on the out-of-fold predictions (without folds, on the rows held out).
  */
 #include <math.h>
 #include <string.h>
 
 #include "engine/base/maths.h"
+#include "engine/model/conformal.h"
 #include "engine/model/heat.h"
+#include "engine/model/rank.h"
 #include "engine/search/fit_state.h"
 
 /* AutoGluon's rules for "auto". */
 #define LEAST_ROWS_BINARY 3000 /* for a temperature */
 #define LEAST_ROWS_CLASSES 500
+#define LEAST_ROWS_QUANTILES 1000
 #define LEAST_ROWS_ACCURACY 10000 /* for a threshold */
 #define LEAST_ROWS 50
 #define COARSE 50 /* thresholds are tried in steps of 1 / COARSE, then finer around the best */
@@ -139,6 +143,82 @@ temperature_find(AgFit *fit, double *proba)
 		ag_heat(temperature, k, proba + i * k);
 }
 
+/* --- quantiles */
+
+static bool
+wants_shifts(const AgFit *fit)
+{
+	if (fit->label->n_quantiles == 0 || fit->options->calibrate == AG_CALIBRATE_OFF)
+		return false;
+	return fit->options->calibrate == AG_CALIBRATE_ON ||
+		   fit->validation.n_scored >= LEAST_ROWS_QUANTILES;
+}
+
+/*
+ * What a quantile has to be moved by. Of upper ones the least distance of a label that enough weight isn't above, with that of a
+ * row to come on the other side; lower ones are upper ones of the negative. Romano, Patterson and Candes 2019, "Conformalized
+ * quantile regression", theorem 2 (each side by itself); Tibshirani and others 2019 for weights. Where rows are too few to promise
+ * the level, the farthest.
+ */
+static AgStatus
+shift_find(AgFit *fit, const double *quantiles, int k, double *distance, double *shift)
+{
+	const AgValidation *v = &fit->validation;
+	int n_levels = fit->label->n_quantiles;
+	double level = fit->label->quantiles[k], sign = level < 0.5 ? -1.0 : 1.0;
+	double total = 0.0, seen = 0.0;
+	AgRanked *ranked;
+	int64_t at = 0;
+	bool has_nan;
+
+	for (int64_t i = 0; i < v->n_scored; i++)
+	{
+		distance[i] = sign * (v->target[i] - quantiles[i * n_levels + k]);
+		total += v->weight != NULL ? v->weight[i] : 1.0;
+	}
+	AG_TRY(ag_rank_rows(&fit->ctx, v->n_scored, distance, 1, &ranked, &has_nan));
+	total += total / (double) v->n_scored;
+	level = level < 0.5 ? 1.0 - level : level;
+	for (;; at++)
+	{
+		seen += v->weight != NULL ? v->weight[ranked[at].row] : 1.0;
+		if (seen >= level * total || at == v->n_scored - 1)
+			break;
+	}
+	*shift = sign * distance[ranked[at].row];
+	ag_mem_free(fit->ctx.mem, ranked);
+	return AG_OK;
+}
+
+static AgStatus
+shifts_find(AgFit *fit, double *quantiles)
+{
+	const AgValidation *v = &fit->validation;
+	int n_levels = fit->label->n_quantiles;
+	double *shifts = ag_arena_alloc(&fit->arena, (size_t) n_levels, sizeof *shifts);
+	double *distance = NULL, before, after;
+	AgStatus status;
+
+	if (shifts == NULL)
+		return ag_mem_error(fit->ctx.mem, (size_t) n_levels * sizeof *shifts, fit->ctx.error);
+	AG_GO(ag_get(&fit->ctx, (size_t) v->n_scored, sizeof *distance, &distance));
+	AG_GO(ag_fit_value(fit, &fit->ctx, v->n_scored, v->target, NULL, v->weight, quantiles, &before));
+	for (int k = 0; k < n_levels; k++)
+		AG_GO(shift_find(fit, quantiles, k, distance, &shifts[k]));
+	for (int64_t i = 0; i < v->n_scored; i++)
+		ag_quantiles_shift(n_levels, shifts, quantiles + i * n_levels);
+	AG_GO(ag_fit_value(fit, &fit->ctx, v->n_scored, v->target, NULL, v->weight, quantiles, &after));
+	fit->shifts = shifts;
+	ag_log(&fit->ctx, AG_LOG_NORMAL,
+		   "Quantiles are moved until as many rows lie below each as it says: %s %.5g instead of "
+		   "%.5g",
+		   ag_metric_name(fit->metric), ag_metric_score(fit->metric, after),
+		   ag_metric_score(fit->metric, before));
+done:
+	ag_mem_free(fit->ctx.mem, distance);
+	return status;
+}
+
 /* --- threshold */
 
 static bool
@@ -226,13 +306,15 @@ ag_fit_calibrate(AgFit *fit)
 	double *proba;
 	AgStatus status = AG_OK;
 
-	if (!wants_temperature(fit) && !wants_threshold(fit))
+	if (!wants_temperature(fit) && !wants_threshold(fit) && !wants_shifts(fit))
 		return AG_OK;
 	AG_TRY(best_predictions(fit, &proba));
 	if (proba == NULL)
 		return AG_OK;
 	if (wants_temperature(fit))
 		temperature_find(fit, proba);
+	if (wants_shifts(fit))
+		status = shifts_find(fit, proba);
 	if (wants_threshold(fit))
 		status = threshold_find(fit, proba);
 	ag_mem_free(fit->ctx.mem, proba);

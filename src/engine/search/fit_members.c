@@ -347,8 +347,11 @@ ag_fit_members(AgFit *fit, AgFitMember **members, int *n)
 	for (int i = 0; i < list.n; i++)
 	{
 		list.members[i].member.ordinal = i + 1;
-		if (strcmp(list.members[i].member.name, best) == 0)
-			list.members[i].member.temperature = fit->temperature;
+		if (strcmp(list.members[i].member.name, best) != 0)
+			continue;
+		list.members[i].member.temperature = fit->temperature;
+		list.members[i].member.n_shifts = fit->shifts != NULL ? fit->label->n_quantiles : 0;
+		list.members[i].member.shifts = fit->shifts;
 	}
 	*members = list.members;
 	*n = list.n;

@@ -32,6 +32,11 @@ is_last_reader(const AgFit *fit, int m)
 #define MOST_SHARE 0.7
 /* Of models on their way to the catalogue, on a machine that has more to do. */
 #define STORE_BYTES_PER_S 8e7
+/* Of the time promised, what must be left to begin another model: a little, or what forms of the rows take, but no more than some. */
+#define LEAST_LEFT 0.02
+#define MOST_LEFT 0.2
+#define SLOWEST 10.0     /* that is reckoned with */
+#define STORE_SHARE 0.15 /* of the time promised, that slowness alone may take */
 
 double
 ag_fit_booster_seconds(const AgFit *fit)
@@ -72,7 +77,9 @@ model_deadline(const AgFit *fit, int m)
 	{
 		double left = (double) (deadline - now) * 1e-9;
 
-		deadline = now + (int64_t) (ag_fit_share(fit, left, fit->options->n_models - m - 1) * 1e9);
+		if (fit->n_models > 0 || left > fit->forms_seconds) /* else there may be this one only */
+			deadline =
+				now + (int64_t) (ag_fit_share(fit, left, fit->options->n_models - m - 1) * 1e9);
 	}
 	if (fit->options->replay == NULL && config->max_time_limit < 1e9 &&
 		now + (int64_t) (config->max_time_limit * 1e9) < deadline)
@@ -196,6 +203,39 @@ model_keep(AgFit *fit, AgFitModel *model)
 }
 
 /*
+ * The forms of the rows that the model shares with others: what they take isn't of its own share. Not where it is the last to read
+ * the table: then columns go as they are binned.
+ */
+static AgStatus
+forms_make(AgFit *fit, const AgContext *ctx, int m)
+{
+	const AgModelConfig *config = &fit->options->models[m];
+	int64_t began = ag_clock_ns();
+	AgStatus status;
+
+	if (is_last_reader(fit, m) || config->search != NULL)
+		return AG_OK;
+	status = ag_fit_slot_prepare(fit, ctx, fit->level, config);
+	if (ag_fit_seconds(began) > fit->forms_seconds)
+		fit->forms_seconds = ag_fit_seconds(began);
+	return status;
+}
+
+/* Is so little time left that another model, after those there are, would be begun in vain? */
+static bool
+is_too_late(const AgFit *fit)
+{
+	double least = fmax(fit->promised_seconds * LEAST_LEFT, fit->forms_seconds);
+
+	if (fit->ctx.deadline_ns == INT64_MAX)
+		return false;
+	if (least > fit->promised_seconds * MOST_LEFT)
+		least = fit->promised_seconds * MOST_LEFT;
+	return ag_out_of_time(&fit->ctx) ||
+		   (fit->n_models > 0 && -ag_fit_seconds(fit->ctx.deadline_ns) < least);
+}
+
+/*
  * One model from start to end. Its fault is told and forgotten, unless the whole fit has to end; *failure keeps the
  * first one for the case that nothing works.
  */
@@ -206,11 +246,14 @@ model_run(AgFit *fit, int m, AgError *failure)
 	AgFitModel *model = &fit->models[fit->n_models];
 	AgError err;
 	char phase[128];
+	int64_t began;
 	AgStatus status;
 
 	ag_fit_model_begin(fit, &fit->options->models[m], model);
 	ag_error_init(&err);
 	ctx.error = &err;
+	began = ag_clock_ns();
+	status = forms_make(fit, &ctx, m);
 	ctx.deadline_ns = model_deadline(fit, m);
 	snprintf(phase, sizeof phase, "fitting %s (%d of %d)", model->name, m + 1,
 			 fit->options->n_models);
@@ -221,10 +264,11 @@ model_run(AgFit *fit, int m, AgError *failure)
 			   -ag_fit_seconds(ctx.deadline_ns));
 	fit->phase = phase;
 	fit->at_model = m;
-	fit->model_began_ns = ag_clock_ns();
+	fit->model_began_ns = began;
 	fit->model_deadline_ns = ctx.deadline_ns;
 	ag_progress(&fit->ctx, phase, 0.0);
-	status = ag_fit_search_begin(fit, &ctx, m);
+	if (status == AG_OK)
+		status = ag_fit_search_begin(fit, &ctx, m);
 	if (status == AG_OK)
 		status = ag_fit_model(fit, &ctx, is_last_reader(fit, m), model);
 	fit->phase = NULL;
@@ -284,18 +328,27 @@ never_begun(AgFit *fit, int m)
 	}
 }
 
-/*
- * Nanoseconds that the models so far take on their way to the catalogue, and one more of the largest of them: what a fit keeps for
- * that from the start is meant for few.
- */
+/* How many times as long as its work the fit has taken: 1, unless others keep the CPUs busy. */
+static double
+slowness(const AgFit *fit)
+{
+	double wall = ag_fit_seconds(fit->began_ns);
+	double cpu = (double) (ag_cpu_ns() - fit->began_cpu_ns) * 1e-9;
+
+	if (fit->job->n_gpus > 0) /* then waiting is work */
+		return 1.0;
+	return !(cpu > 0.0) || wall <= cpu ? 1.0 : wall / cpu < SLOWEST ? wall / cpu : SLOWEST;
+}
+
+/* What is kept for storing from the start is meant for few models, and for a machine that does nothing else. */
 int64_t
 ag_fit_store_ns(const AgFit *fit)
 {
-	double bytes = 0.0, largest = 0.0;
+	double bytes = 0.0, largest = 0.0, slow = slowness(fit), kept;
 
-	if (fit->is_trial || fit->options->keep_only_best)
+	if (fit->is_trial || fit->host->deadline_ns == INT64_MAX)
 		return 0;
-	for (int i = 0; i < fit->n_models; i++)
+	for (int i = 0; i < fit->n_models && !fit->options->keep_only_best; i++)
 	{
 		double of_model = (double) fit->models[i].full.n_image;
 
@@ -304,7 +357,10 @@ ag_fit_store_ns(const AgFit *fit)
 		bytes += of_model;
 		largest = of_model > largest ? of_model : largest;
 	}
-	return (int64_t) ((bytes + largest) / STORE_BYTES_PER_S * 1e9);
+	kept = fit->reserve_seconds * (slow - 1.0);
+	if (kept > fit->promised_seconds * STORE_SHARE)
+		kept = fit->promised_seconds * STORE_SHARE;
+	return (int64_t) (((bytes + largest) / STORE_BYTES_PER_S * slow + kept) * 1e9);
 }
 
 /* The configurations, one after the other, and their ensemble. */
@@ -319,7 +375,7 @@ level_fit(AgFit *fit, AgError *failure)
 		AG_TRY(ag_check_cancel(&fit->ctx));
 		if (deadline != INT64_MAX)
 			fit->ctx.deadline_ns = deadline - ag_fit_store_ns(fit);
-		if (ag_out_of_time(&fit->ctx))
+		if (is_too_late(fit))
 		{
 			if (fit->n_models > 0)
 				ag_log(&fit->ctx, AG_LOG_NORMAL, "No time is left for %d of %d models", n - m, n);

@@ -155,8 +155,11 @@ typedef struct AgFit
 	AgMetric metric, stop_metric;
 	int64_t n_rows, n_left_out, n_rare; /* n_rare: of those left out, for their class */
 	struct AgFitDevices *devices; /* that were opened, a trial's too; in the fit's own arena */
+	double forms_seconds; /* the most that forms of the rows have taken */
 	double least_share; /* seconds below which a model isn't worth beginning, as far as known */
 	double promised_seconds; /* from the start of the call to the deadline; INFINITY: none */
+	double reserve_seconds;  /* of those, for the results' way to the catalogue; 0 without a limit */
+	int64_t began_ns, began_cpu_ns; /* of the clock, and of the process's */
 
 	bool is_trial;                              /* nothing of it will be stored */
 	int n_levels;                               /* to fit: 1 without stacking */
@@ -170,6 +173,7 @@ typedef struct AgFit
 	AgFitEnsemble ensembles[AG_MAX_STACK_LEVELS + 1];
 	double threshold;   /* from which probability on a row is positive; 0: a half */
 	double temperature; /* of the best model's probabilities; 0: as they are */
+	double *shifts;     /* [n_quantiles] of its quantiles; NULL: none. In the arena */
 	int n_fitted;       /* models and ensembles so far: numbers their order */
 
 	const char *phase; /* of the model in work, for progress */
@@ -222,7 +226,10 @@ AgStatus ag_groups_deal(AgFit *fit, int set, uint8_t *fold_of);
 AgStatus ag_groups_hold_out(AgFit *fit, int64_t n_valid);
 /* fit_models.c */
 AgStatus ag_fit_models(AgFit *fit);
-/* Of the time that is left, what storing the models there are takes beyond what is kept for it. */
+/*
+ * Of the time that is left, what storing the models there are takes beyond what is kept for it: for their bytes, and where the machine
+ * has so much else to do that everything takes longer.
+ */
 int64_t ag_fit_store_ns(const AgFit *fit);
 /* Seconds that a booster of moderate size may take on the rows, roughly: for planning, before anything is measured. */
 double ag_fit_booster_seconds(const AgFit *fit);
@@ -368,7 +375,7 @@ double ag_fit_refit_seconds(const AgFit *fit, const AgFitModel *model, int round
 AgStatus ag_fit_drop_slow(AgFit *fit);
 /* How many of a level's inputs, the best first, leave time for what looks at them. */
 int ag_fit_quick_inputs(const AgFit *fit, const int *inputs, int n);
-/* fit_calibrate.c: threshold and temperature, where the options say so. */
+/* fit_calibrate.c: threshold, temperature and quantiles, where the options say so. */
 AgStatus ag_fit_calibrate(AgFit *fit);
 /* fit_members.c: in the order in which they are stored, in the fit's arena; those that the options keep. */
 AgStatus ag_fit_members(AgFit *fit, AgFitMember **members, int *n);
