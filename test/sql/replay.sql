@@ -30,6 +30,21 @@ SELECT ag_fit('re', 'y', '{"name": "re_f", "verbosity": 0, "num_bag_folds": 3, "
 SELECT ag_fit('re', 'y', '{"name": "re_g", "verbosity": 0, "replay": "re_f@1"}');
 SELECT same_parts = parts AS all_same, same_scores FROM re_same('re_f', 're_g');
 
+-- what the clock decided is part of the plan: rounds, folds that were left out, schedules of nets, searches of linear models, what stackers look at
+CREATE TABLE re_cut AS SELECT i % 97 AS x, i % 13 AS z, (i * 7919) % 1009 / 1009.0 AS n, 'k' || i % 5 AS k, (i % 97) * 2.0 + i % 13 * ((i * 31) % 7) AS y,
+    CASE WHEN (i % 97 + i % 13) % 4 < 2 THEN 'a' ELSE 'b' END AS c FROM generate_series(1, 3000) i;
+SELECT ag_fit('re_cut', 'y', '{"name": "re_h", "verbosity": 0, "time_limit": 2.5, "num_bag_folds": 4, "num_stack_levels": 1,
+    "hyperparameters": {"GBM": {"learning_rate": 0.003, "ag.early_stop": null}, "LR": {}, "NN_TORCH": {}, "FASTAI": {}}}');
+SELECT ag_fit('re_cut', 'y', '{"name": "re_i", "verbosity": 0, "replay": "re_h"}');
+SELECT same_parts = parts AS all_same, same_scores FROM re_same('re_h', 're_i');
+SELECT ag_fit('re_cut', 'c', '{"name": "re_j", "verbosity": 0, "time_limit": 1.5, "hyperparameters": {"LR": {"penalty": "L1", "tol": 1e-12}, "REALMLP": {}, "NN_TORCH": {"ag.early_stop": null}, "RF": {"n_estimators": 5000}}}');
+SELECT ag_fit('re_cut', 'c', '{"name": "re_k", "verbosity": 0, "replay": "re_j"}');
+SELECT same_parts = parts AS all_same, same_scores FROM re_same('re_j', 're_k');
+SELECT bool_or(plan #> '{replay,models}' @? '$[*].cuts') AS cut FROM ag_predictor WHERE name = 're_j';
+SELECT ag_fit('re_cut', 'c', '{"name": "re_l", "verbosity": 0, "replay": "re_k"}');
+SELECT same_parts = parts AS all_same, same_scores FROM re_same('re_j', 're_l');
+DROP TABLE re_cut;
+
 -- what can't be
 SELECT ag_fit('re', 'y', '{"replay": "re_a", "time_limit": 10}');
 SELECT ag_fit('re', 'y', '{"replay": "re_a", "hyperparameters": "light"}');

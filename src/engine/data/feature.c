@@ -276,4 +276,6 @@ ag_feature_params_default(AgFeatureParams *params)
 	params->text_ngram = true;
 	params->max_ngrams = AG_VOCABULARY_MAX_TERMS;
 	params->seed = 0;
+	params->n_wordless = 0;
+	params->wordless = NULL;
 }

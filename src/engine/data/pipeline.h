@@ -95,6 +95,7 @@ typedef struct AgInput
 	uint32_t n_distinct;     /* TEXT */
 	struct AgTextPlan *text; /* what is read off its texts; NULL: nothing (private) */
 	int first_term;          /* feature; n_features where it has no terms */
+	bool is_wordless;        /* of a fit: there was no time for its words */
 } AgInput;
 
 typedef struct AgPipeline

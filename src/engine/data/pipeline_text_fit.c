@@ -440,6 +440,15 @@ has_time_for_words(const AgContext *ctx, const AgTextPlan *plan, const AgDiction
 	return needed <= WORDS_SHARE * seconds_left(ctx);
 }
 
+static bool
+is_wordless(const AgFeatureParams *params, const char *name)
+{
+	for (int i = 0; i < params->n_wordless; i++)
+		if (strcmp(params->wordless[i], name) == 0)
+			return true;
+	return false;
+}
+
 static AgStatus
 plan_fill(const AgContext *ctx, AgPipeline *pipeline, int input, const AgTable *table,
 		  const AgTableColumn *column, const AgTextFinding *finding, const AgTextBudget *budget,
@@ -457,7 +466,8 @@ plan_fill(const AgContext *ctx, AgPipeline *pipeline, int input, const AgTable *
 	plan->units = units;
 	if (!finding->is_text || !params->text_ngram || budget->n_dims == 0)
 		return AG_OK;
-	if (has_time_for_words(ctx, plan, &column->dictionary))
+	if (!is_wordless(params, pipeline->inputs[input].name) &&
+		has_time_for_words(ctx, plan, &column->dictionary))
 	{
 		AG_TRY(learn_vocabulary(ctx, &pipeline->arena, table, column, budget, params,
 								&plan->vocabulary));
@@ -465,6 +475,7 @@ plan_fill(const AgContext *ctx, AgPipeline *pipeline, int input, const AgTable *
 			return AG_OK;
 		plan->vocabulary = NULL;
 	}
+	pipeline->inputs[input].is_wordless = true;
 	ag_log(ctx, AG_LOG_NORMAL, "Time is too short to learn from the words of \"%s\"",
 		   pipeline->inputs[input].name);
 	return AG_OK;

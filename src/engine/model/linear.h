@@ -14,6 +14,7 @@
 #define AG_LINEAR_H
 
 #include "engine/base/bytes.h"
+#include "engine/model/cuts.h"
 #include "engine/model/dense.h"
 #include "engine/model/boost.h"
 #include "engine/model/param.h"
@@ -62,6 +63,7 @@ typedef struct AgLinearResult
 	int n_iter;
 	bool converged;
 	bool stopped_by_time;
+	AgCuts cuts;    /* what the time decided */
 	char note[160]; /* what the user should know when it didn't converge; else empty */
 } AgLinearResult;
 

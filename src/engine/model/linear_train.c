@@ -17,6 +17,9 @@
 #define LEAST_BEND 1e-6
 #define BEND_OF_LOSS 0.1 /* of the mean loss of a level */
 #define MOST_PASSES 6
+/* Of what cuts.h tells. */
+#define BY_PRODUCTS 1
+#define BY_ROWS 2
 #define SQUARED_TOLERANCE 1e-2
 
 typedef struct Training
@@ -246,6 +249,26 @@ find_objective(Training *t, double *value)
 	return status;
 }
 
+/* Which way, and how far: as the time allows, or as it did when the training was first run. True: not one step. */
+static bool
+plan_take(const Training *t, AgMinimum *minimum, bool *by_products, AgLinearResult *result)
+{
+	const AgCuts *cuts = t->data->cuts;
+
+	if (cuts == NULL || cuts->n != 2)
+	{
+		*by_products = ag_linear_gram_fits(&t->problem);
+		if (t->ctx->deadline_ns != INT64_MAX)
+			ag_cuts_add(&result->cuts, *by_products ? BY_PRODUCTS : BY_ROWS, -1);
+		return false;
+	}
+	*by_products = cuts->values[0] == BY_PRODUCTS;
+	result->cuts = *cuts;
+	if (cuts->values[1] >= 0 && cuts->values[1] < minimum->max_iter)
+		minimum->max_iter = (int) cuts->values[1];
+	return minimum->max_iter == 0;
+}
+
 /*
  * Quantiles: the parabola near the target must be narrow beside the errors, which aren't known before; so it is made narrower until
  * it is, each time from where the last one ended.
@@ -262,10 +285,15 @@ minimise(Training *t, AgLinearResult *result)
 						 .l1 = t->l1,
 						 .max_iter = t->params->max_iter,
 						 .tolerance = t->params->tol};
+	bool by_products;
+	int most_iter;
 
 	if (problem->link == AG_LINK_IDENTITY)
 		minimum.tolerance *= SQUARED_TOLERANCE;
-	if (ag_linear_gram_fits(problem))
+	if (plan_take(t, &minimum, &by_products, result))
+		return AG_OK; /* there was no time for one iteration */
+	most_iter = minimum.max_iter;
+	if (by_products)
 	{
 		AgStatus status =
 			ag_linear_gram_solve(problem, minimum.max_iter, minimum.tolerance, t->x,
@@ -284,7 +312,7 @@ minimise(Training *t, AgLinearResult *result)
 		if (pass > 0 && (!minimum.converged || !(bend < 0.5 * problem->bend)))
 			break;
 		problem->bend = pass == 0 ? FIRST_BEND : fmax(bend, LEAST_BEND);
-		minimum.max_iter = t->params->max_iter - result->n_iter;
+		minimum.max_iter = most_iter - result->n_iter;
 		if (minimum.max_iter < 1)
 			break;
 		AG_TRY(ag_minimise(t->ctx, &minimum));
@@ -439,6 +467,8 @@ ag_linear_train(const AgContext *ctx, const AgDense *dense, const AgDenseMatrix 
 		result->converged = true; /* one class: its prior says all */
 	else
 		AG_GO(minimise(&t, result));
+	if (result->stopped_by_time && result->cuts.n == 2)
+		result->cuts.values[1] = result->n_iter;
 	describe(&t, result);
 	AG_GO(make_model(&t, &result->model));
 	AG_GO(predict(&t, result));

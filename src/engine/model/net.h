@@ -16,6 +16,7 @@
 #define AG_NET_H
 
 #include "engine/base/bytes.h"
+#include "engine/model/cuts.h"
 #include "engine/model/dense.h"
 #include "engine/model/boost.h"
 #include "engine/model/net_ops.h"
@@ -142,6 +143,7 @@ typedef struct AgNetResult
 	double best_value; /* stop metric of the kept weights, plain; NaN without validation rows */
 	bool stopped_by_time;
 	bool stopped_by_patience;
+	AgCuts cuts; /* what the time decided */
 	AgHistory history; /* of the stop metric; none without validation rows */
 } AgNetResult;
 

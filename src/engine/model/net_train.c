@@ -13,6 +13,7 @@
 #define PROGRESS_NS INT64_C(1000000000)
 #define REPLAN_STEPS 32 /* steps between looks at the time that is left */
 #define TIME_SHARE 0.95 /* of it, for steps */
+#define WORTH_PLANNING 1.02
 #define MIN_PATIENCE 20 /* AutoGluon's adaptive rule */
 #define PATIENCE_SHARE 0.5
 
@@ -107,18 +108,53 @@ plan_step(Epochs *e)
 	t->adam.shrink = (float) (1.0 - rate * apart);
 }
 
-/* Where the time won't do for all epochs, schedules end with it. */
+/* Of a training that is repeated: the next thing that the time decided, if it was after so many steps. */
+static const int64_t *
+next_cut(const Epochs *e)
+{
+	const AgCuts *cuts = e->trainer.data->cuts;
+
+	if (cuts == NULL || e->result->cuts.n + 1 >= cuts->n ||
+		cuts->values[e->result->cuts.n] != e->n_steps)
+		return NULL;
+	return cuts->values + e->result->cuts.n;
+}
+
+/* Is the time up? */
+static bool
+is_late(Epochs *e)
+{
+	const int64_t *cut = next_cut(e);
+
+	if (!ag_out_of_time(e->ctx) && (cut == NULL || cut[1] > 0))
+		return false;
+	ag_cuts_add(&e->result->cuts, e->n_steps, 0);
+	return true;
+}
+
+/* Where the time won't do for all epochs, schedules end with it. Not for every trifle: each change is kept. */
 static void
 replan(Epochs *e)
 {
+	const int64_t *cut = next_cut(e);
 	double spent, left;
 
+	if (cut != NULL && cut[1] > 0)
+	{
+		e->total_steps = cut[1];
+		ag_cuts_add(&e->result->cuts, e->n_steps, e->total_steps);
+	}
+	if (e->trainer.data->cuts != NULL)
+		return;
 	if (e->ctx->deadline_ns == INT64_MAX || e->n_steps == 0 || e->n_steps % REPLAN_STEPS != 0)
 		return;
 	spent = (double) (ag_clock_ns() - e->began_ns);
 	left = (double) (e->ctx->deadline_ns - e->began_ns) * TIME_SHARE;
-	if (spent * (double) e->total_steps > left * (double) e->n_steps)
+	if (spent * (double) e->total_steps > WORTH_PLANNING * left * (double) e->n_steps)
+	{
 		e->total_steps = (int64_t) (left / spent * (double) e->n_steps);
+		ag_cuts_add(&e->result->cuts, e->n_steps, e->total_steps);
+	}
 }
 
 /* --- validation */
@@ -302,7 +338,7 @@ run_epoch(Epochs *e, int epoch)
 	shuffle(e, epoch);
 	for (int64_t b = 0; b < n; b++)
 	{
-		if (ag_cancelled(e->ctx) || ag_out_of_time(e->ctx) || e->n_steps >= e->total_steps)
+		if (ag_cancelled(e->ctx) || e->n_steps >= e->total_steps || is_late(e))
 			return false;
 		plan_step(e);
 		ag_net_batch(t, e->order + b * t->batch_size, t->batch_size, ag_key(key, (uint64_t) b));

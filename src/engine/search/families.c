@@ -423,6 +423,7 @@ linear_train(AgWork *work)
 												 : "iterations";
 	snprintf(trained->note, sizeof trained->note, "%s", result.note);
 	trained->warns = !result.converged && !result.stopped_by_time;
+	trained->cuts = result.cuts;
 	trained->valid_proba = result.valid_proba;
 	result.valid_proba = NULL;
 	AG_GO(work_store(work, AG_IMAGE_LINEAR, result.model));
@@ -546,6 +547,7 @@ net_train(AgWork *work)
 	AG_TRY(rows_dense(work, &params.dense));
 	AG_GO(ag_net_train(work->ctx, work->rows->dense, work->rows->matrix, work->data, &params,
 					   &result));
+	trained->cuts = result.cuts;
 	trained->rounds = result.best_epoch;
 	trained->rounds_run = result.epochs_run;
 	trained->history = result.history;

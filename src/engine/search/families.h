@@ -9,6 +9,7 @@
 #include "engine/data/bins.h"
 #include "engine/data/pipeline.h"
 #include "engine/model/dense.h"
+#include "engine/model/cuts.h"
 #include "engine/model/gbm.h"
 #include "engine/model/prep_text.h"
 #include "engine/model/history.h"
@@ -78,6 +79,7 @@ typedef struct AgTrained
 	double fit_seconds;
 	AgHistory history; /* no points: none was made */
 	bool keeps_rounds; /* the image has all rounds that were run; ag_family_settle chooses */
+	AgCuts cuts;       /* what the time decided in it */
 	AgStages stages;   /* likewise of a net: what it said of the validation rows */
 } AgTrained;
 

@@ -303,6 +303,7 @@ threshold_find(AgFit *fit, const double *proba)
 AgStatus
 ag_fit_calibrate(AgFit *fit)
 {
+	const AgReplay *replay = fit->options->replay;
 	double *proba;
 	AgStatus status = AG_OK;
 
@@ -311,11 +312,16 @@ ag_fit_calibrate(AgFit *fit)
 	AG_TRY(best_predictions(fit, &proba));
 	if (proba == NULL)
 		return AG_OK;
-	if (wants_temperature(fit))
+	if (replay != NULL && replay->is_calibrated)
+	{
+		fit->temperature = replay->temperature;
+		fit->threshold = replay->threshold;
+	}
+	else if (wants_temperature(fit))
 		temperature_find(fit, proba);
 	if (wants_shifts(fit))
 		status = shifts_find(fit, proba);
-	if (wants_threshold(fit))
+	if (wants_threshold(fit) && (replay == NULL || !replay->is_calibrated))
 		status = threshold_find(fit, proba);
 	ag_mem_free(fit->ctx.mem, proba);
 	return status;

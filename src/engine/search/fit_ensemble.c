@@ -59,6 +59,21 @@ ensemble_tell(AgFit *fit, const AgFitEnsemble *ensemble)
 	ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.2f s  to weigh", ensemble->seconds);
 }
 
+/* As the fit that is repeated had it, where time cut it short there. */
+static bool
+ensemble_repeat(const AgFit *fit, AgFitEnsemble *ensemble)
+{
+	const AgReplayEnsemble *replayed = ag_replay_ensemble(fit->options, ensemble->name);
+
+	if (replayed == NULL || replayed->n_weights != ensemble->n_models)
+		return false;
+	memcpy(ensemble->weights, replayed->weights, (size_t) ensemble->n_models * sizeof(double));
+	ensemble->value = replayed->value;
+	ensemble->single_value = replayed->single_value;
+	ensemble->is_cut = true;
+	return true;
+}
+
 AgStatus
 ag_fit_ensemble(AgFit *fit)
 {
@@ -82,10 +97,13 @@ ag_fit_ensemble(AgFit *fit)
 		ctx.deadline_ns =
 			fit->ctx.deadline_ns + (fit->host->deadline_ns - fit->ctx.deadline_ns) / 3;
 	truth = ag_fit_truth(fit, v->target, v->class_of, v->weight);
-	AG_GO(ag_ensemble_select(&ctx, fit->metric, &truth, v->n_scored, fit->n_models, predictions,
-							 AG_ENSEMBLE_STEPS, ensemble->weights, &chosen_on));
-	AG_GO(ag_fit_crossfit(fit, &ctx, &ensemble->value, &ensemble->single_value));
-	ensemble->is_cut = ag_out_of_time(&ctx);
+	if (!ensemble_repeat(fit, ensemble))
+	{
+		AG_GO(ag_ensemble_select(&ctx, fit->metric, &truth, v->n_scored, fit->n_models, predictions,
+								 AG_ENSEMBLE_STEPS, ensemble->weights, &chosen_on));
+		AG_GO(ag_fit_crossfit(fit, &ctx, &ensemble->value, &ensemble->single_value));
+		ensemble->is_cut = ag_out_of_time(&ctx);
+	}
 	ensemble->fit_order = ++fit->n_fitted;
 	ensemble->seconds = ag_fit_seconds(began);
 	fit->n_ensembles++;

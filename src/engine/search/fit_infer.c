@@ -81,6 +81,15 @@ none_is_quick(AgFit *fit, double quickest)
 	return AG_ERR_OPTION;
 }
 
+/* Those of the fit that is repeated: it was measured there. */
+static AgStatus
+slow_repeat(AgFit *fit)
+{
+	for (int i = 0; i < fit->n_models; i++)
+		fit->models[i].is_slow = ag_replay_find(fit->options, fit->models[i].name)->is_slow;
+	return AG_OK;
+}
+
 AgStatus
 ag_fit_drop_slow(AgFit *fit)
 {
@@ -93,6 +102,8 @@ ag_fit_drop_slow(AgFit *fit)
 	if (fit->validation.n_scored == 0)
 		return ag_error_set(fit->ctx.error, AG_ERR_OPTION,
 							"\"infer_limit\" needs validation rows to be measured on");
+	if (fit->options->replay != NULL)
+		return slow_repeat(fit);
 	marked = ag_arena_alloc(&fit->arena, (size_t) fit->n_models, sizeof *marked);
 	if (marked == NULL)
 		return ag_mem_error(fit->ctx.mem, (size_t) fit->n_models, fit->ctx.error);
@@ -128,7 +139,7 @@ ag_fit_quick_inputs(const AgFit *fit, const int *inputs, int n)
 {
 	double seconds = 0.0;
 
-	if (isnan(fit->options->infer_limit))
+	if (isnan(fit->options->infer_limit) || fit->options->replay != NULL)
 		return n;
 	for (int i = 0; i < n; i++)
 	{

@@ -179,8 +179,8 @@ check_finite(const AgContext *ctx, const AgTrained *trained, int64_t n_values)
 /* job: which of the trainings that run at the same time. */
 static AgStatus
 train_on(AgFit *fit, const AgContext *ctx, AgFitRows *rows, const AgSplit *split,
-		 const AgFitModel *model, int job, int max_rounds, bool last, bool keeps_rounds,
-		 AgTrained *trained)
+		 const AgFitModel *model, int job, int max_rounds, const AgCuts *cuts, bool last,
+		 bool keeps_rounds, AgTrained *trained)
 {
 	AgContext own = *ctx;
 	AgTraining training;
@@ -199,6 +199,7 @@ train_on(AgFit *fit, const AgContext *ctx, AgFitRows *rows, const AgSplit *split
 	ag_fit_train_data(fit, split, &data);
 	AG_TRY(ag_fit_monotone(fit, ctx, model->config, &monotone));
 	data.monotone = monotone;
+	data.cuts = cuts;
 	data.keeps_rounds = keeps_rounds;
 	status = ag_family_train(&own, rows, &training, &data, trained);
 	ag_mem_free(ctx->mem, monotone);
@@ -217,14 +218,17 @@ rounds_of(const AgSplit *split, const AgFitModel *model)
 			   : 0;
 }
 
-/* The rounds after which a child was cut short when it was first fitted; 0: it wasn't. */
-static int
-replayed_rounds(const AgFit *fit, const AgFitModel *model, int child)
+/* What the plan that is repeated tells of a child. */
+static void
+child_replayed(const AgFit *fit, const AgFitModel *model, int child, int *rounds,
+			   const AgCuts **cuts)
 {
 	const AgReplayModel *replayed =
 		fit->options->replay != NULL ? ag_replay_find(fit->options, model->name) : NULL;
+	int place = replayed != NULL ? ag_replay_child(replayed, child) : -1;
 
-	return replayed != NULL && child < replayed->n_children ? replayed->rounds[child] : 0;
+	*rounds = place >= 0 ? replayed->rounds[place] : 0;
+	*cuts = place >= 0 && replayed->cuts != NULL ? &replayed->cuts[place] : NULL;
 }
 
 bool
@@ -233,7 +237,7 @@ ag_fit_is_replayed(const AgFit *fit, const AgFitModel *model, int child)
 	const AgReplayModel *replayed =
 		fit->options->replay != NULL ? ag_replay_find(fit->options, model->name) : NULL;
 
-	return replayed != NULL && child >= replayed->n_children;
+	return replayed != NULL && ag_replay_child(replayed, child) < 0;
 }
 
 AgStatus
@@ -241,11 +245,13 @@ ag_fit_train_child(AgFit *fit, const AgContext *ctx, AgFitRows *rows, const AgSp
 				   const AgFitModel *model, int child, int job, AgTrained *trained)
 {
 	int64_t n_values = split->n_valid * ag_fit_width(fit);
-	int max_rounds = replayed_rounds(fit, model, child);
+	const AgCuts *cuts;
+	int max_rounds;
 
+	child_replayed(fit, model, child, &max_rounds, &cuts);
 	AG_TRY(train_on(fit, ctx, rows, split, model, job,
-					max_rounds > 0 ? max_rounds : rounds_of(split, model), false, model->is_bag,
-					trained));
+					max_rounds > 0 ? max_rounds : rounds_of(split, model), cuts, false,
+					model->is_bag, trained));
 	return check_finite(ctx, trained, n_values);
 }
 
@@ -253,10 +259,12 @@ static AgStatus
 single_fit(AgFit *fit, const AgContext *ctx, bool last, AgFitModel *model)
 {
 	const AgValidation *v = &fit->validation;
-	int max_rounds = replayed_rounds(fit, model, 0);
+	const AgCuts *cuts;
+	int max_rounds;
 
+	child_replayed(fit, model, 0, &max_rounds, &cuts);
 	AG_TRY(train_on(fit, ctx, &fit->rows, &v->split, model, 0,
-					max_rounds > 0 ? max_rounds : rounds_of(&v->split, model), last, false,
+					max_rounds > 0 ? max_rounds : rounds_of(&v->split, model), cuts, last, false,
 					&model->children[0]));
 	model->n_children = 1;
 	AG_TRY(check_finite(ctx, &model->children[0], v->split.n_valid * ag_fit_width(fit)));
@@ -351,16 +359,31 @@ done:
 	return status;
 }
 
+/*
+ * Of a training whose result is dropped unless it is done in time: the way that the first child went, without its end, and no schedule
+ * that goes by the clock.
+ */
+static AgCuts
+again_cuts(const AgFitModel *model)
+{
+	AgCuts cuts = {.n = 0};
+
+	if (model->config->family->id == AG_FAMILY_LR && model->children[0].cuts.n == 2)
+		ag_cuts_add(&cuts, model->children[0].cuts.values[0], -1);
+	return cuts;
+}
+
 AgStatus
 ag_fit_train(AgFit *fit, AgContext *ctx, const AgSplit *split, const AgFitModel *model,
 			 int max_rounds, AgTrained *trained)
 {
+	const AgCuts cuts = again_cuts(model);
 	struct AgPool *pool;
 	AgStatus status;
 
 	AG_TRY(ag_fit_pool(fit, model->plan.num_cpus, &pool, ctx));
-	status = train_on(fit, ctx, ag_fit_rows(fit, model->level), split, model, 0, max_rounds, false,
-					  false, trained);
+	status = train_on(fit, ctx, ag_fit_rows(fit, model->level), split, model, 0, max_rounds, &cuts,
+					  false, false, trained);
 	ag_mem_free(ctx->mem, trained->valid_proba);
 	trained->valid_proba = NULL;
 	ag_pool_free(pool);
@@ -371,8 +394,10 @@ AgStatus
 ag_fit_train_part(AgFit *fit, const AgFitSlot *slot, AgFitRows *rows, const AgFitModel *model,
 				  int job, int max_rounds, AgTrained *trained)
 {
-	AG_TRY(train_on(fit, &slot->ctx, rows, &slot->split, model, job, max_rounds, false, false,
-					trained));
+	const AgCuts cuts = again_cuts(model);
+
+	AG_TRY(train_on(fit, &slot->ctx, rows, &slot->split, model, job, max_rounds, &cuts, false,
+					false, trained));
 	ag_mem_free(slot->ctx.mem, trained->valid_proba); /* some families leave an empty list */
 	trained->valid_proba = NULL;
 	return AG_OK;

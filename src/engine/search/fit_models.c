@@ -34,7 +34,7 @@ is_last_reader(const AgFit *fit, int m)
 #define STORE_BYTES_PER_S 8e7
 /* Of the time promised, what must be left to begin another model: a little, or what forms of the rows take, but no more than some. */
 #define LEAST_LEFT 0.02
-#define MOST_LEFT 0.2
+#define MOST_LEFT 0.1
 #define SLOWEST 10.0     /* that is reckoned with */
 #define STORE_SHARE 0.15 /* of the time promised, that slowness alone may take */
 
@@ -207,7 +207,7 @@ model_keep(AgFit *fit, AgFitModel *model)
  * the table: then columns go as they are binned.
  */
 static AgStatus
-forms_make(AgFit *fit, const AgContext *ctx, int m)
+forms_make(AgFit *fit, AgContext *ctx, int m)
 {
 	const AgModelConfig *config = &fit->options->models[m];
 	int64_t began = ag_clock_ns();
@@ -215,6 +215,8 @@ forms_make(AgFit *fit, const AgContext *ctx, int m)
 
 	if (is_last_reader(fit, m) || config->search != NULL)
 		return AG_OK;
+	if (fit->n_models == 0) /* one model is worth some of what is kept for storing */
+		ctx->deadline_ns = fit->host->deadline_ns;
 	status = ag_fit_slot_prepare(fit, ctx, fit->level, config);
 	if (ag_fit_seconds(began) > fit->forms_seconds)
 		fit->forms_seconds = ag_fit_seconds(began);
@@ -346,7 +348,7 @@ ag_fit_store_ns(const AgFit *fit)
 {
 	double bytes = 0.0, largest = 0.0, slow = slowness(fit), kept;
 
-	if (fit->is_trial || fit->host->deadline_ns == INT64_MAX)
+	if (fit->is_trial || fit->host->deadline_ns == INT64_MAX || fit->n_models == 0)
 		return 0;
 	for (int i = 0; i < fit->n_models && !fit->options->keep_only_best; i++)
 	{

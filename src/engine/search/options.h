@@ -136,8 +136,20 @@ typedef struct AgReplayModel
 	const char *name; /* "GBM_BAG_L1" */
 	int n_children;   /* trained */
 	int *rounds;      /* [n_children] that it was cut short after; 0: it ended by itself */
+	int *children;    /* [n_children] which of a bag's they are, ascending; NULL: the first ones */
+	const struct AgCuts *cuts; /* [n_children] what else the time decided; NULL: nothing */
 	bool is_full;     /* fitted again on all rows */
+	bool is_slow;     /* beyond the infer_limit */
 } AgReplayModel;
+
+/* An ensemble whose weighing the time cut short: what it came to. */
+typedef struct AgReplayEnsemble
+{
+	const char *name;
+	double value, single_value; /* NaN: unknown */
+	int n_weights;
+	double *weights;
+} AgReplayEnsemble;
 
 /* Where in its search's space a trial was. */
 typedef struct AgReplayTrial
@@ -161,6 +173,10 @@ typedef struct AgReplay
 	int n_parts;           /* of the folds, for what stackers learn from; 0: there were none */
 	int n_levels;          /* above the first */
 	AgReplayLevel levels[AG_MAX_STACK_LEVELS];
+	int n_ensembles;
+	AgReplayEnsemble ensembles[AG_MAX_STACK_LEVELS + 1];
+	bool is_calibrated; /* the two are known */
+	double temperature, threshold; /* 0: none */
 	int n_trials;
 	AgReplayTrial *trials;
 } AgReplay;
@@ -246,6 +262,9 @@ const char *ag_search_default_text(AgFamilyId family, const AgParamSpec *spec, c
 
 /* The model of that name in options->replay; NULL: it was not fitted. */
 const AgReplayModel *ag_replay_find(const AgFitOptions *options, const char *name);
+const AgReplayEnsemble *ag_replay_ensemble(const AgFitOptions *options, const char *name);
+/* The place of a child in what the plan tells of the model's; -1: it wasn't trained. */
+int ag_replay_child(const AgReplayModel *model, int child);
 /* Did the models of that level (2..) look at the one of that name? */
 bool ag_replay_has_input(const AgFitOptions *options, int level, const char *name);
 

@@ -4,7 +4,10 @@
 #include "engine/search/options_replay.h"
 
 #include <limits.h>
+#include <math.h>
 #include <string.h>
+
+#include "engine/model/cuts.h"
 
 #define WHAT "the name of a version such as \"name@3\""
 
@@ -45,6 +48,55 @@ rounds_read(AgArena *arena, const AgOptionNode *node, AgReplayModel *model, AgEr
 	return AG_OK;
 }
 
+/* Which of a bag's children there are. */
+static AgStatus
+children_read(AgArena *arena, const AgOptionNode *node, AgReplayModel *model, AgError *err)
+{
+	int last = -1, n = 0;
+
+	if (node == NULL)
+		return AG_OK;
+	if (node->type != AG_JSON_ARRAY || node->n_children != model->n_children)
+		return ag_option_reject(node, WHAT, err);
+	model->children = ag_arena_alloc(arena, (size_t) model->n_children, sizeof *model->children);
+	if (model->children == NULL)
+		return ag_mem_error(arena->mem, (size_t) model->n_children * sizeof(int), err);
+	for (const AgOptionNode *item = node->first; item != NULL; item = item->next)
+	{
+		int64_t child;
+
+		if (!ag_option_integer(item, last + 1, AG_MAX_BAG_FOLDS * AG_MAX_BAG_SETS, &child))
+			return ag_option_reject(item, WHAT, err);
+		last = model->children[n++] = (int) child;
+	}
+	return AG_OK;
+}
+
+static AgStatus
+cuts_read(AgArena *arena, const AgOptionNode *node, AgReplayModel *model, AgError *err)
+{
+	AgCuts *cuts, *next;
+
+	if (node == NULL)
+		return AG_OK;
+	if (node->type != AG_JSON_ARRAY || node->n_children != model->n_children)
+		return ag_option_reject(node, WHAT, err);
+	cuts = next = ag_arena_alloc(arena, (size_t) model->n_children, sizeof *cuts);
+	if (cuts == NULL)
+		return ag_mem_error(arena->mem, (size_t) model->n_children * sizeof *cuts, err);
+	memset(cuts, 0, (size_t) model->n_children * sizeof *cuts);
+	for (const AgOptionNode *item = node->first; item != NULL; item = item->next, next++)
+	{
+		if (item->type != AG_JSON_ARRAY || item->n_children > AG_CUTS_MOST)
+			return ag_option_reject(item, WHAT, err);
+		for (const AgOptionNode *value = item->first; value != NULL; value = value->next)
+			if (!ag_option_integer(value, -1, INT64_C(1) << 53, &next->values[next->n++]))
+				return ag_option_reject(value, WHAT, err);
+	}
+	model->cuts = cuts;
+	return AG_OK;
+}
+
 static AgStatus
 model_read(AgArena *arena, const AgOptionNode *node, AgReplayModel *model, AgError *err)
 {
@@ -59,7 +111,99 @@ model_read(AgArena *arena, const AgOptionNode *node, AgReplayModel *model, AgErr
 	if (model->name == NULL)
 		return ag_mem_error(arena->mem, strlen(name->text), err);
 	model->is_full = strcmp(full->text, "true") == 0;
-	return rounds_read(arena, rounds, model, err);
+	model->is_slow = ag_option_child(node, "slow") != NULL;
+	AG_TRY(rounds_read(arena, rounds, model, err));
+	AG_TRY(children_read(arena, ag_option_child(node, "children"), model, err));
+	return cuts_read(arena, ag_option_child(node, "cuts"), model, err);
+}
+
+/* null stands for NaN. */
+static AgStatus
+value_read(const AgOptionNode *node, const char *key, double *value, AgError *err)
+{
+	const AgOptionNode *child = ag_option_child(node, key);
+
+	*value = (double) NAN;
+	if (child == NULL || child->type == AG_JSON_NULL || ag_option_number(child, value))
+		return AG_OK;
+	return ag_option_reject(child, WHAT, err);
+}
+
+static AgStatus
+ensemble_read(AgArena *arena, const AgOptionNode *node, AgReplayEnsemble *ensemble, AgError *err)
+{
+	const AgOptionNode *name = ag_option_child(node, "name");
+	const AgOptionNode *weights = ag_option_child(node, "weights");
+	size_t n;
+
+	if (name == NULL || name->type != AG_JSON_STRING || weights == NULL ||
+		weights->type != AG_JSON_ARRAY)
+		return ag_option_reject(node, WHAT, err);
+	n = (size_t) weights->n_children + 1;
+	ensemble->name = ag_arena_strndup(arena, name->text, strlen(name->text));
+	ensemble->weights = ag_arena_alloc(arena, n, sizeof *ensemble->weights);
+	if (ensemble->name == NULL || ensemble->weights == NULL)
+		return ag_mem_error(arena->mem, n * sizeof *ensemble->weights, err);
+	for (const AgOptionNode *item = weights->first; item != NULL; item = item->next)
+	{
+		double weight;
+
+		if (!ag_option_number(item, &weight) || !(weight >= 0.0 && weight <= 1.0))
+			return ag_option_reject(item, WHAT, err);
+		ensemble->weights[ensemble->n_weights++] = weight;
+	}
+	AG_TRY(value_read(node, "value", &ensemble->value, err));
+	return value_read(node, "single_value", &ensemble->single_value, err);
+}
+
+static AgStatus
+ensembles_read(AgArena *arena, const AgOptionNode *node, AgReplay *replay, AgError *err)
+{
+	if (node == NULL)
+		return AG_OK;
+	if (node->type != AG_JSON_ARRAY || node->n_children > AG_MAX_STACK_LEVELS + 1)
+		return ag_option_reject(node, WHAT, err);
+	for (const AgOptionNode *item = node->first; item != NULL; item = item->next)
+		AG_TRY(ensemble_read(arena, item, &replay->ensembles[replay->n_ensembles++], err));
+	return AG_OK;
+}
+
+static AgStatus
+calibration_read(const AgOptionNode *node, AgReplay *replay, AgError *err)
+{
+	replay->is_calibrated = ag_option_child(node, "temperature") != NULL;
+	if (!replay->is_calibrated)
+		return AG_OK;
+	AG_TRY(value_read(node, "temperature", &replay->temperature, err));
+	AG_TRY(value_read(node, "threshold", &replay->threshold, err));
+	if (replay->temperature >= 0.0 && replay->temperature <= 1e6 && replay->threshold >= 0.0 &&
+		replay->threshold < 1.0)
+		return AG_OK;
+	return ag_option_reject(node, WHAT, err);
+}
+
+static AgStatus
+wordless_read(AgArena *arena, const AgOptionNode *node, AgFeatureParams *features, AgError *err)
+{
+	const char **names;
+
+	if (node == NULL)
+		return AG_OK;
+	if (node->type != AG_JSON_ARRAY)
+		return ag_option_reject(node, WHAT, err);
+	names = ag_arena_alloc(arena, (size_t) node->n_children + 1, sizeof *names);
+	if (names == NULL)
+		return ag_mem_error(arena->mem, (size_t) node->n_children * sizeof *names, err);
+	for (const AgOptionNode *item = node->first; item != NULL; item = item->next)
+	{
+		if (item->type != AG_JSON_STRING)
+			return ag_option_reject(item, WHAT, err);
+		names[features->n_wordless] = ag_arena_strndup(arena, item->text, strlen(item->text));
+		if (names[features->n_wordless++] == NULL)
+			return ag_mem_error(arena->mem, strlen(item->text), err);
+	}
+	features->wordless = names;
+	return AG_OK;
 }
 
 static AgStatus
@@ -162,6 +306,9 @@ ag_replay_parse(const AgOptionNode *node, AgFitOptions *out, AgError *err)
 	for (const AgOptionNode *item = models->first; item != NULL; item = item->next)
 		AG_TRY(model_read(arena, item, &replay->models[replay->n_models++], err));
 	AG_TRY(trials_read(arena, ag_option_child(node, "trials"), replay, err));
+	AG_TRY(ensembles_read(arena, ag_option_child(node, "ensembles"), replay, err));
+	AG_TRY(calibration_read(node, replay, err));
+	AG_TRY(wordless_read(arena, ag_option_child(node, "wordless"), &out->features, err));
 	AG_TRY(levels_read(arena, ag_option_child(node, "levels"), replay, err));
 	if (ag_option_child(node, "parts") != NULL)
 		AG_TRY(number_read(node, "parts", 0, AG_MAX_BAG_FOLDS, &replay->n_parts, err));
@@ -203,4 +350,24 @@ ag_replay_has_input(const AgFitOptions *options, int level, const char *name)
 		if (strcmp(own->inputs[i], name) == 0)
 			return true;
 	return false;
+}
+
+const AgReplayEnsemble *
+ag_replay_ensemble(const AgFitOptions *options, const char *name)
+{
+	for (int e = 0; options->replay != NULL && e < options->replay->n_ensembles; e++)
+		if (strcmp(options->replay->ensembles[e].name, name) == 0)
+			return &options->replay->ensembles[e];
+	return NULL;
+}
+
+int
+ag_replay_child(const AgReplayModel *model, int child)
+{
+	if (model->children == NULL)
+		return child < model->n_children ? child : -1;
+	for (int c = 0; c < model->n_children; c++)
+		if (model->children[c] == child)
+			return c;
+	return -1;
 }
