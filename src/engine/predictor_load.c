@@ -306,8 +306,7 @@ shifts_take(Loading *loading, const AgMemberRef *member)
 	if (member->n_shifts == 0)
 		return AG_OK;
 	if (predictor->pipeline->n_quantiles == 0 || member->n_shifts != predictor->n_outputs)
-		return corrupt(loading, member->name, 
-					   "it moves quantiles that there are not");
+		return corrupt(loading, member->name, "it moves quantiles that there are not");
 	AG_TRY(ag_get(loading->ctx, (size_t) member->n_shifts, sizeof(double), &predictor->shifts));
 	for (int k = 0; k < member->n_shifts; k++)
 	{

@@ -53,8 +53,8 @@ open_subject(FunctionCallInfo fcinfo, Subject *subject)
 static AgEvaluation *
 evaluate(FunctionCallInfo fcinfo, const Subject *subject)
 {
-	return ag_evaluate_run(text_to_cstring(PG_GETARG_TEXT_PP(1)), subject->name, subject->label, NULL,
-						   &subject->model, 1); /* counts rows */
+	return ag_evaluate_run(text_to_cstring(PG_GETARG_TEXT_PP(1)), subject->name, subject->label,
+						   NULL, &subject->model, 1); /* counts rows */
 }
 
 static int

@@ -234,9 +234,8 @@ option_of(const AgPredictorRow *row, const char *name)
 
 	key.val.string.val = (char *) name;
 	key.val.string.len = (int) strlen(name);
-	return row->options != NULL
-			   ? findJsonbValueFromContainer(&row->options->root, JB_FOBJECT, &key)
-			   : NULL;
+	return row->options != NULL ? findJsonbValueFromContainer(&row->options->root, JB_FOBJECT, &key)
+								: NULL;
 }
 
 const char *
@@ -245,8 +244,8 @@ ag_evaluate_weight(const AgPredictorRow *row)
 	JsonbValue *weight = option_of(row, "sample_weight");
 	JsonbValue *counts = option_of(row, "weight_evaluation");
 
-	if (weight == NULL || weight->type != jbvString || counts == NULL ||
-		counts->type != jbvBool || !counts->val.boolean)
+	if (weight == NULL || weight->type != jbvString || counts == NULL || counts->type != jbvBool ||
+		!counts->val.boolean)
 		return NULL;
 	return pnstrdup(weight->val.string.val, weight->val.string.len);
 }
@@ -278,12 +277,13 @@ weight_of(Receiver *receiver, TupleTableSlot *slot, int64 at)
 	if (!is_null)
 		ag_converter_run(receiver->weight, datum, false, &value);
 	if (is_null || !isfinite(value.v.f64) || value.v.f64 < 0.0)
-		ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION),
-						errmsg("sample weight \"%s\" is %s in some row", receiver->weight_name,
-							   is_null					 ? "NULL"
-							   : value.v.f64 < 0.0 ? "negative"
-												   : "NaN or infinite"),
-						errhint("A weight is a finite number from 0 on. coalesce() fills in NULLs.")));
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_EXCEPTION),
+				 errmsg("sample weight \"%s\" is %s in some row", receiver->weight_name,
+						is_null             ? "NULL"
+						: value.v.f64 < 0.0 ? "negative"
+											: "NaN or infinite"),
+				 errhint("A weight is a finite number from 0 on. coalesce() fills in NULLs.")));
 	return value.v.f64;
 }
 
@@ -299,10 +299,9 @@ receiver_startup(DestReceiver *self, int operation, TupleDesc desc)
 	ag_row_map_bind(receiver->map, desc);
 	label_init(receiver, TupleDescAttr(desc, receiver->label_column)->atttypid);
 	if (receiver->weight_column >= 0)
-		receiver->weight =
-			ag_converter_create(TupleDescAttr(desc, receiver->weight_column)->atttypid,
-								AG_TYPE_FLOAT64, receiver->weight_name, pg_tzset("GMT"),
-								receiver->evaluation->model->raw_text);
+		receiver->weight = ag_converter_create(
+			TupleDescAttr(desc, receiver->weight_column)->atttypid, AG_TYPE_FLOAT64,
+			receiver->weight_name, pg_tzset("GMT"), receiver->evaluation->model->raw_text);
 	MemoryContextSwitchTo(caller);
 }
 

@@ -44,7 +44,8 @@ extern AgEvaluation *ag_evaluate_run(const char *data, const char *name, const c
  * no predictions (n_models is 1, its `out` has room). The same seed draws the same places in the order of the rows.
  */
 extern AgEvaluation *ag_evaluate_sample(const char *data, const char *name, const char *label,
-										const char *weight, const AgOpenModel *model, int64 max_rows, uint64 seed);
+										const char *weight, const AgOpenModel *model,
+										int64 max_rows, uint64 seed);
 
 /*
  * The NOTICE that these rows are those the model was fitted on, with its score on rows it hadn't seen, where the data is called as it was at the fit and the

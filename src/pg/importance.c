@@ -211,8 +211,8 @@ shuffling_begin(Shuffling *shuffling, const char *data, const char *name, const 
 	AgEvaluation *evaluation;
 	Size n_bytes;
 
-	evaluation = ag_evaluate_sample(data, name, row->label, ag_evaluate_weight(row), model,
-									max_rows, SEED);
+	evaluation =
+		ag_evaluate_sample(data, name, row->label, ag_evaluate_weight(row), model, max_rows, SEED);
 	n_bytes = sizeof(double) * Max(ag_predictor_features(model->predictor), 1) * evaluation->n_rows;
 	shuffling->evaluation = evaluation;
 	shuffling->metric = ag_metric_by_name(row->eval_metric);

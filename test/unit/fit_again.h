@@ -82,7 +82,8 @@ open_member(Again *a, const Result *r, int member)
 
 	for (int i = 0; i < r->n_members; i++)
 		refs[i] = (AgMemberRef){
-			i + 1, r->names[i], r->families[i], r->n_inputs[i], r->inputs[i], r->weights[i], 0};
+			i + 1, r->names[i], r->families[i], r->n_inputs[i], r->inputs[i], r->weights[i], 0,
+			0,     NULL};
 	AG_CHECK_EQ(ag_predictor_open(&a->ctx, r->images, r->n_images, refs, r->n_members, member + 1,
 								  &predictor),
 				AG_OK);

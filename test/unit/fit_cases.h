@@ -254,7 +254,8 @@ error_of(AgMem *mem, const Result *r, int member, int n_classes)
 	ag_error_init(&err);
 	for (int i = 0; i < r->n_members; i++)
 		refs[i] = (AgMemberRef){
-			i + 1, r->names[i], r->families[i], r->n_inputs[i], r->inputs[i], r->weights[i], 0};
+			i + 1, r->names[i], r->families[i], r->n_inputs[i], r->inputs[i], r->weights[i], 0,
+			0,     NULL};
 	if (!AG_CHECK_EQ(
 			ag_predictor_open(&ctx, r->images, r->n_images, refs, r->n_members, member, &predictor),
 			AG_OK))

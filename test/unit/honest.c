@@ -111,7 +111,8 @@ words_make(const AgContext *ctx, const struct Setting *s, AgTable **table)
 		char text[64] = "", level[16];
 
 		x[r] = noise(1, (int) r);
-		y[r] = (double) (int) (noise(s->label_seed, (int) r) * (s->n_classes > 0 ? s->n_classes : 1000));
+		y[r] = (double) (int) (noise(s->label_seed, (int) r) *
+							   (s->n_classes > 0 ? s->n_classes : 1000));
 		snprintf(level, sizeof level, "l%d", (int) (noise(5, (int) r) * 25));
 		for (int w = 0; w < 6; w++)
 			snprintf(text + strlen(text), sizeof text - strlen(text), "%sword%c", w > 0 ? " " : "",
@@ -154,14 +155,14 @@ static void
 noise_is_seen_through(AgMem *mem)
 {
 	/* areas under the curve by chance alone: Hanley and McNeil 1982; ranks' correlation: Kendall and Stuart */
-	double n = NOISY_ROWS, area = sqrt((n + 1.0) / (12.0 * n * n / 4.0)), rank = 1.0 / sqrt(n - 1.0);
+	double n = NOISY_ROWS, area = sqrt((n + 1.0) / (12.0 * n * n / 4.0)),
+		   rank = 1.0 / sqrt(n - 1.0);
 	const Noise cases[] = {
 		{2, "roc_auc", 0.5, area, noisy, N_NOISY, NOISY_ROWS, 4, NULL, "WeightedEnsemble_L4"},
 		{4, "roc_auc_ovr_macro", 0.5, area, noisy, N_NOISY, NOISY_ROWS, 2, NULL,
 		 "WeightedEnsemble_L4"},
 		{0, "spearmanr", 0.0, rank, noisy, N_NOISY, NOISY_ROWS, 2, NULL, "WeightedEnsemble_L4"},
-		{2, "roc_auc", 0.5, area, wordy, N_WORDY, NOISY_ROWS, 3, words_make,
-		 "WeightedEnsemble_L3"},
+		{2, "roc_auc", 0.5, area, wordy, N_WORDY, NOISY_ROWS, 3, words_make, "WeightedEnsemble_L3"},
 	};
 
 	for (int i = 0; i < (int) (sizeof cases / sizeof cases[0]); i++)

@@ -26,11 +26,11 @@ static const double weights_b[] = {3.0, 1.0};
 static const int inputs_a[] = {1, 2, 9};
 static const int inputs_b[] = {4, 3};
 static const AgMemberRef members[] = {
-	{1, "GBM", "GBM", 0, NULL, NULL, 0},
-	{2, "GBM_2", "GBM", 0, NULL, NULL, 0},
-	{3, "GBM_3", "GBM", 0, NULL, NULL, 0},
-	{4, "WeightedEnsemble_L2", "ENS_WEIGHTED", 3, inputs_a, weights_a, 0},
-	{5, "WeightedEnsemble_L3", "ENS_WEIGHTED", 2, inputs_b, weights_b, 0}};
+	{1, "GBM", "GBM", 0, NULL, NULL, 0, 0, NULL},
+	{2, "GBM_2", "GBM", 0, NULL, NULL, 0, 0, NULL},
+	{3, "GBM_3", "GBM", 0, NULL, NULL, 0, 0, NULL},
+	{4, "WeightedEnsemble_L2", "ENS_WEIGHTED", 3, inputs_a, weights_a, 0, 0, NULL},
+	{5, "WeightedEnsemble_L3", "ENS_WEIGHTED", 2, inputs_b, weights_b, 0, 0, NULL}};
 
 static void
 stored_open(Stored *s, AgType label_type)
@@ -312,7 +312,7 @@ test_refused(void)
 	static const int self[] = {1};
 	static const double one[] = {1.0}, nothing[] = {0.0}, bad[] = {(double) NAN},
 						negative[] = {-1.0};
-	AgMemberRef loop[] = {{1, "E", "ENS_WEIGHTED", 1, self, one, 0}};
+	AgMemberRef loop[] = {{1, "E", "ENS_WEIGHTED", 1, self, one, 0, 0, NULL}};
 	int many[40];
 	double ones[40];
 	Stored s, other;

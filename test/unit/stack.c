@@ -307,8 +307,8 @@ levels_forged(AgMem *mem)
 
 	AG_REQUIRE(run(&s, &r, &err) == AG_OK);
 	for (int i = 0; i < r.n_members; i++)
-		refs[i] = (AgMemberRef){i + 1,        r.names[i], r.families[i], r.n_inputs[i], r.inputs[i],
-								r.weights[i], 0};
+		refs[i] = (AgMemberRef){
+			i + 1, r.names[i], r.families[i], r.n_inputs[i], r.inputs[i], r.weights[i], 0, 0, NULL};
 	child = find_name(&r, "GBM_BAG_L2/S1F1");
 	bag = find_name(&r, "GBM_BAG_L2");
 	first = find_name(&r, "GBM_BAG_L1");

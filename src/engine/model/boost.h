@@ -125,7 +125,7 @@ typedef struct AgTrainData
 	int64_t n_train;
 	const uint32_t *valid_rows; /* may be none: then no early stopping */
 	int64_t n_valid;
-	AgMetric stop_metric; /* what early stopping watches */
+	AgMetric stop_metric;      /* what early stopping watches */
 	const struct AgCuts *cuts; /* to be repeated, whatever the clock says; NULL: it decides */
 	/* the round is chosen later: boosters keep all their trees, nets what they said of the validation rows after each round */
 	bool keeps_rounds;

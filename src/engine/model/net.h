@@ -143,7 +143,7 @@ typedef struct AgNetResult
 	double best_value; /* stop metric of the kept weights, plain; NaN without validation rows */
 	bool stopped_by_time;
 	bool stopped_by_patience;
-	AgCuts cuts; /* what the time decided */
+	AgCuts cuts;       /* what the time decided */
 	AgHistory history; /* of the stop metric; none without validation rows */
 } AgNetResult;
 

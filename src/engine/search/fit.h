@@ -63,7 +63,7 @@ typedef struct AgFittedMember
 	int n_inputs; /* members whose weighted mean an ensemble or a bag is */
 	const char *const *input_names;
 	const double *input_weights;
-	double temperature;       /* of its probabilities when it is asked by itself; 0: as they are */
+	double temperature; /* of its probabilities when it is asked by itself; 0: as they are */
 	/* what its quantiles, in ascending order, are moved by then; none of them: they stay */
 	int n_shifts;
 	const double *shifts;

@@ -83,7 +83,8 @@ rounds_settle(Set *set)
 			continue;
 		ag_fit_split_fold(set->fit, set->number, fold_of[c], &slot->own.split);
 		AG_TRY(ag_family_settle(set->ctx, ag_fit_rows(set->fit, set->model->level),
-								slot->own.split.valid_rows, slot->own.split.n_valid, rounds[c], trained));
+								slot->own.split.valid_rows, slot->own.split.n_valid, rounds[c],
+								trained));
 	}
 	return AG_OK;
 }
@@ -175,8 +176,8 @@ child_fit(Slot *slot, int fold)
 		AG_TRY(ag_fit_slot_columns(fit, set->model->level, set->number, ag_fit_part_of(fit, fold),
 								   fold, &slot->own));
 	slot->own.ctx.deadline_ns = fold_deadline(set, fold);
-	return ag_fit_train_child(fit, &slot->own.ctx, &slot->own.rows, &slot->own.split, set->model, child,
-							  (int) (slot - set->slots), &set->trained[fold]);
+	return ag_fit_train_child(fit, &slot->own.ctx, &slot->own.rows, &slot->own.split, set->model,
+							  child, (int) (slot - set->slots), &set->trained[fold]);
 }
 
 /* Only the thread that began the fit may speak. */

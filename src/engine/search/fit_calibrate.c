@@ -202,7 +202,8 @@ shifts_find(AgFit *fit, double *quantiles)
 	if (shifts == NULL)
 		return ag_mem_error(fit->ctx.mem, (size_t) n_levels * sizeof *shifts, fit->ctx.error);
 	AG_GO(ag_get(&fit->ctx, (size_t) v->n_scored, sizeof *distance, &distance));
-	AG_GO(ag_fit_value(fit, &fit->ctx, v->n_scored, v->target, NULL, v->weight, quantiles, &before));
+	AG_GO(
+		ag_fit_value(fit, &fit->ctx, v->n_scored, v->target, NULL, v->weight, quantiles, &before));
 	for (int k = 0; k < n_levels; k++)
 		AG_GO(shift_find(fit, quantiles, k, distance, &shifts[k]));
 	for (int64_t i = 0; i < v->n_scored; i++)

@@ -262,8 +262,8 @@ ag_fit_level_begin(AgFit *fit, int *n_inputs)
 	*n_inputs = level->n_inputs;
 	if (level->n_inputs == 0)
 	{
-		ag_log(&fit->ctx, AG_LOG_NORMAL, "No level %d: there is nothing below that it could learn from",
-			   fit->level);
+		ag_log(&fit->ctx, AG_LOG_NORMAL,
+			   "No level %d: there is nothing below that it could learn from", fit->level);
 		return AG_OK;
 	}
 	ag_log(&fit->ctx, AG_LOG_NORMAL,

@@ -13,7 +13,10 @@
 /* Of a row: hashes and order of the rows, a column in order, labels, the split. */
 #define ROW_SCRATCH 48
 
-#define TEXT_BYTES 12     /* of a value on average, from which on a column may be words */
+#define MOST_INPUTS 60 /* that a level has, as a rule */
+#define STACKED_BYTES                                                                              \
+	40                /* of a row and an input's number, with what is said without pairs of folds */
+#define TEXT_BYTES 12 /* of a value on average, from which on a column may be words */
 #define TEXT_FEATURES 100 /* that such a column becomes, about */
 #define TEXT_LEVEL 480    /* bytes of a text's features */
 #define TEXT_LEARNING (INT64_C(96) << 20)
@@ -151,9 +154,15 @@ ag_fit_memory(const AgTable *table, const AgFitOptions *options, int n_threads)
 	/* The forms of the rows that the families learn from stay for the next model. */
 	for (int i = 0; i < AG_FAMILY_LAST; i++)
 		training += of_family[i];
-	if (n_levels > 1) /* a higher level's forms of the rows, and what it adds to the features */
-		training += training + (int64_t) (n_levels - 1) * n * options->n_models *
-								   (n_classes > 2 ? n_classes : 1) * 12;
+	if (n_levels >
+		1) /* a higher level's forms of the rows, and what it adds to the features, also fold by fold */
+	{
+		int64_t n_inputs = options->n_models < MOST_INPUTS ? options->n_models : MOST_INPUTS;
+
+		training += training + (int64_t) (n_levels - 1) * n * n_inputs *
+								   (n_classes > 2 ? n_classes : 1) *
+								   (STACKED_BYTES + 8 * n_parallel);
+	}
 	if (options->sample_weight != NULL)
 		kept += n * 8;
 	if (options->groups != NULL)

@@ -32,11 +32,9 @@ is_last_reader(const AgFit *fit, int m)
 #define MOST_SHARE 0.7
 /* Of models on their way to the catalogue, on a machine that has more to do. */
 #define STORE_BYTES_PER_S 8e7
-/* Of the time promised, what must be left to begin another model: a little, or what forms of the rows take, but no more than some. */
-#define LEAST_LEFT 0.02
-#define MOST_LEFT 0.1
+#define LEAST_LEFT 0.02  /* of the time promised, to begin another model with */
 #define SLOWEST 10.0     /* that is reckoned with */
-#define STORE_SHARE 0.15 /* of the time promised, that slowness alone may take */
+#define STORE_SHARE 0.08 /* of the time promised, that slowness alone may take */
 
 double
 ag_fit_booster_seconds(const AgFit *fit)
@@ -227,14 +225,11 @@ forms_make(AgFit *fit, AgContext *ctx, int m)
 static bool
 is_too_late(const AgFit *fit)
 {
-	double least = fmax(fit->promised_seconds * LEAST_LEFT, fit->forms_seconds);
-
 	if (fit->ctx.deadline_ns == INT64_MAX)
 		return false;
-	if (least > fit->promised_seconds * MOST_LEFT)
-		least = fit->promised_seconds * MOST_LEFT;
 	return ag_out_of_time(&fit->ctx) ||
-		   (fit->n_models > 0 && -ag_fit_seconds(fit->ctx.deadline_ns) < least);
+		   (fit->n_models > 0 &&
+			-ag_fit_seconds(fit->ctx.deadline_ns) < fit->promised_seconds * LEAST_LEFT);
 }
 
 /*

@@ -246,13 +246,12 @@ nested_fit(NestedSlot *slot, uint32_t mask)
 	rows_list(fit, nested->set, mask, &slot->own.split);
 	if (model->level > 1)
 		AG_TRY(ag_fit_slot_columns(fit, model->level, nested->set, mask, -1, &slot->own));
-	AG_TRY(ag_fit_train_part(fit, &slot->own, &slot->own.rows, model,
-							 (int) (slot - nested->slots),
+	AG_TRY(ag_fit_train_part(fit, &slot->own, &slot->own.rows, model, (int) (slot - nested->slots),
 							 rounds_without(fit, model, nested->set, mask), &trained));
 	if (trained.ended_by != NULL && strcmp(trained.ended_by, "time") == 0)
 		AG_GO(AG_ERR_TIME);
-	AG_GO(ag_family_predict(&slot->own.ctx, &slot->own.rows, &trained, slot->own.split.valid_rows, n,
-							slot->out));
+	AG_GO(ag_family_predict(&slot->own.ctx, &slot->own.rows, &trained, slot->own.split.valid_rows,
+							n, slot->out));
 	status = said_keep(fit, &slot->own.ctx, slot->out, n,
 					   &model->without[(uint32_t) nested->set << fit->parts.n | mask]);
 done:
@@ -468,7 +467,7 @@ ag_fit_nested_make(AgFit *fit, AgFitLevel *level)
 	fit->phase = NULL;
 	level->n_inputs = n;
 	ag_log(&fit->ctx, AG_LOG_NORMAL,
-		   "  %.2f s  to fit them without the rows that level %d is scored on", ag_fit_seconds(began),
-		   fit->level);
+		   "  %.2f s  to fit them without the rows that level %d is scored on",
+		   ag_fit_seconds(began), fit->level);
 	return AG_OK;
 }

@@ -59,7 +59,8 @@ typedef struct AgFitModel
 	int64_t n_covered; /* scored rows that were predicted: fewer than all where time ran out */
 	double value;      /* of the eval metric on those, plain; NaN: unknown */
 	double fit_seconds, predict_seconds; /* predict: all its children, the scored rows */
-	float **without; /* [n_sets << parts.n] what it says of rows that it is fitted without: see fit_nested.c; in the arena */
+	float **
+		without; /* [n_sets << parts.n] what it says of rows that it is fitted without: see fit_nested.c; in the arena */
 	bool is_slow; /* beyond the infer_limit: neither the best model nor part of an ensemble */
 	AgModelPlan plan;
 	AgGpu **gpus;   /* [plan.n_parallel] opened; an entry that is NULL couldn't be. In the arena */
@@ -155,18 +156,18 @@ typedef struct AgFit
 	AgMetric metric, stop_metric;
 	int64_t n_rows, n_left_out, n_rare; /* n_rare: of those left out, for their class */
 	struct AgFitDevices *devices; /* that were opened, a trial's too; in the fit's own arena */
-	double forms_seconds; /* the most that forms of the rows have taken */
+	double forms_seconds;         /* the most that forms of the rows have taken */
 	double least_share; /* seconds below which a model isn't worth beginning, as far as known */
 	double promised_seconds; /* from the start of the call to the deadline; INFINITY: none */
-	double reserve_seconds;  /* of those, for the results' way to the catalogue; 0 without a limit */
+	double reserve_seconds; /* of those, for the results' way to the catalogue; 0 without a limit */
 	int64_t began_ns, began_cpu_ns; /* of the clock, and of the process's */
 
 	bool is_trial;                              /* nothing of it will be stored */
 	int n_levels;                               /* to fit: 1 without stacking */
 	int level;                                  /* at work, from 1 on */
 	AgFitLevel levels[AG_MAX_STACK_LEVELS + 1]; /* [level - 1]; of the first only room */
-	AgFitParts parts; /* while levels are fitted */
-	int n_parts;      /* that there were; 0: none */
+	AgFitParts parts;                           /* while levels are fitted */
+	int n_parts;                                /* that there were; 0: none */
 	int n_models;
 	AgFitModel *models; /* [n_models] those that were fitted, in order, level by level */
 	int n_ensembles;

@@ -13,7 +13,7 @@
 #include "engine/model/stacked.h"
 #include "engine/search/fit_state.h"
 
-#define TRUSTED_SHARE 0.5   /* of a promised gain */
+#define TRUSTED_SHARE 0.5 /* of a promised gain */
 #define MOST_PARTS 50
 #define TRIAL_SET 1000000 /* a deal like no set's */
 

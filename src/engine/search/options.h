@@ -138,8 +138,8 @@ typedef struct AgReplayModel
 	int *rounds;      /* [n_children] that it was cut short after; 0: it ended by itself */
 	int *children;    /* [n_children] which of a bag's they are, ascending; NULL: the first ones */
 	const struct AgCuts *cuts; /* [n_children] what else the time decided; NULL: nothing */
-	bool is_full;     /* fitted again on all rows */
-	bool is_slow;     /* beyond the infer_limit */
+	bool is_full;              /* fitted again on all rows */
+	bool is_slow;              /* beyond the infer_limit */
 } AgReplayModel;
 
 /* An ensemble whose weighing the time cut short: what it came to. */
@@ -175,7 +175,7 @@ typedef struct AgReplay
 	AgReplayLevel levels[AG_MAX_STACK_LEVELS];
 	int n_ensembles;
 	AgReplayEnsemble ensembles[AG_MAX_STACK_LEVELS + 1];
-	bool is_calibrated; /* the two are known */
+	bool is_calibrated;            /* the two are known */
 	double temperature, threshold; /* 0: none */
 	int n_trials;
 	AgReplayTrial *trials;

@@ -87,9 +87,11 @@ static const AgOptionSpec specs[] = {
 	 "Choose num_bag_folds by the number of rows: 8, or 5 to 7 for less than 80; and "
 	 "num_stack_levels: 1 of 750 rows or more with 300 s or more"},
 	{"dynamic_stacking", "boolean or text", "true, false or auto", "false", true,
-	 "Try first, on rows held back, whether stacking helps; auto: where there are 300 s or more"},
+	 "true: try first, on rows held back, whether stacking helps; auto: levels where there are 300 "
+	 "s "
+	 "or more, and their scores tell"},
 	{"ds_args", "object", "detection_time_frac, holdout_frac", "{}", true,
-	 "Shares of the time and of the rows that dynamic_stacking takes: 0.25 and 0.111"},
+	 "Shares of the time and of the rows that the trial of dynamic_stacking takes: 0.25 and 0.111"},
 
 	/* validation data */
 	{"holdout_frac", "number", "greater than 0, less than 1", "null", true,
@@ -113,8 +115,9 @@ static const AgOptionSpec specs[] = {
 	 "learning curves"},
 	{"calibrate", "boolean or text", "true, false or auto", "\"auto\"", true,
 	 "Bring probabilities to the right size by a temperature; auto: when the eval_metric looks at "
-	 "them, "
-	 "from 3,000 validation rows on, or 500 of more than two classes"},
+	 "them, from 3,000 validation rows on, or 500 of more than two classes. Move quantiles until "
+	 "as "
+	 "many rows lie below each as it says; auto: from 1,000 validation rows on"},
 	{"calibrate_decision_threshold", "boolean or text", "true, false or auto", "\"auto\"", true,
 	 "Choose the probability above which a row is positive by the eval_metric; auto: from 50 "
 	 "validation rows on, 10,000 for accuracy, not for precision and recall"},
@@ -126,7 +129,8 @@ static const AgOptionSpec specs[] = {
 	 "How much each row counts in training: a column, which is no feature then; balance_weight: "
 	 "all classes alike"},
 	{"weight_evaluation", "boolean", "true or false", "false", true,
-	 "Weights count in validation scores and in what the ensemble is chosen by, too"},
+	 "Weights count in validation scores, in early stopping and in what the ensemble is chosen by, "
+	 "too; and in evaluations, whose data must have that column then"},
 	{"groups", "text", "a column", "null", true,
 	 "Rows of one value of that column, which is no feature then, are validated together"},
 	{"time_column", "text", "a column", "null", true,
