@@ -84,8 +84,8 @@ predict(AgPredictor *predictor)
 static void
 open_it(const AgContext *ctx, const Kept *kept)
 {
-	AgImagePart parts[2] = {{0, kept->images[0], kept->n_bytes[0]},
-							{1, kept->images[1], kept->n_bytes[1]}};
+	AgImagePart parts[2] = {{0, kept->images[0], kept->n_bytes[0], NULL},
+							{1, kept->images[1], kept->n_bytes[1], NULL}};
 	AgMemberRef member = {.ordinal = 1, .name = kept->family, .family = kept->family};
 	AgPredictor *predictor;
 	AgStatus status = ag_predictor_open(ctx, parts, 2, &member, 1, 1, &predictor);

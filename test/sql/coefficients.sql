@@ -33,7 +33,7 @@ SELECT ag_fit('SELECT ''v'' || i / 2 AS c, i % 7 AS n, i / 2 % 19 + i % 7 AS y F
 SELECT jsonb_array_length(co_of('co_many') -> 'terms') AS told, (co_of('co_many') ->> 'left_out')::int > 0 AS more;
 
 -- bags, stackers, bent columns, columns of a model's own
-SELECT ag_fit('SELECT n, exp(x / 8) AS e, c, y FROM co', 'y', '{"name": "co_bag", "verbosity": 0, "num_bag_folds": 2, "num_stack_levels": 1, "dynamic_stacking": false, "hyperparameters": {"LR": {}}}');
+SELECT ag_fit('SELECT n, exp(x / 8) AS e, c, y FROM co', 'y', '{"name": "co_bag", "verbosity": 0, "num_bag_folds": 3, "num_stack_levels": 1, "dynamic_stacking": false, "hyperparameters": {"LR": {}}}');
 SELECT m -> 'model' AS model, string_agg(DISTINCT concat_ws(' ', t ->> 'feature', t ->> 'kind'), ', ' ORDER BY concat_ws(' ', t ->> 'feature', t ->> 'kind')) FILTER (WHERE t ->> 'kind' <> 'level') AS terms
 FROM jsonb_each(ag_info('co_bag') -> 'models') AS b (name, info), jsonb_array_elements(info -> 'coefficients') m, jsonb_array_elements(m -> 'terms') t GROUP BY 1 ORDER BY 1;
 SELECT ag_fit('SELECT n, c, y FROM co', 'y', '{"name": "co_own", "verbosity": 0, "fit_weighted_ensemble": false, "hyperparameters": {"LR": {"ag.prep_params": ["OOFTargetEncodingFeatureGenerator"]}}}');

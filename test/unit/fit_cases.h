@@ -106,7 +106,7 @@ on_image(void *host, int member, const void *bytes, size_t n)
 	if (copy == NULL)
 		return AG_ERR_MEMORY;
 	memcpy(copy, bytes, n);
-	r->images[r->n_images++] = (AgImagePart){member, copy, n};
+	r->images[r->n_images++] = (AgImagePart){.member = member, .data = copy, .size = n};
 	return AG_OK;
 }
 
