@@ -140,4 +140,20 @@ AgDeviceStatus agk_boost_grow(AgDevice *device, AgDeviceBoost *boost,
 AgDeviceStatus agk_boost_add(AgDevice *device, AgDeviceBoost *boost, int output,
 							 const double *values);
 
+/* forest.cu */
+int64_t agk_forest_memory(AgDevice *device, const AgDeviceMatrix *matrix,
+						  const AgDeviceForestSpec *spec, int32_t n_trees);
+AgDeviceStatus agk_forest_create(AgDevice *device, const AgDeviceMatrix *matrix,
+								 const AgDeviceForestSpec *spec, AgDeviceForest **forest,
+								 int32_t *n_at_once);
+void agk_forest_free(AgDevice *device, AgDeviceForest *forest);
+AgDeviceStatus agk_forest_grow(AgDevice *device, AgDeviceForest *forest, int32_t first, int32_t n,
+							   int (*poll)(void *arg), void *arg);
+AgDeviceStatus agk_forest_tree(AgDevice *device, AgDeviceForest *forest, int32_t i,
+							   AgDeviceForestTree *tree);
+AgDeviceStatus agk_forest_fetch(AgDevice *device, AgDeviceForest *forest, int32_t i,
+								AgDeviceForestNode *nodes, uint8_t *ranks, uint8_t *out_of_bag);
+AgDeviceStatus agk_forest_leaves(AgDevice *device, AgDeviceForest *forest, int32_t i,
+								 AgDeviceForestLeaf *leaves, int32_t n, uint32_t *shares);
+
 #endif

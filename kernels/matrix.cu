@@ -16,9 +16,9 @@ struct Layout
 {
 	int32_t *n_bins, *categories, *offset, *slab;
 	uint8_t *is_category, *has_other;
-	double *cuts;
-	int64_t *first_cut;
-	int64_t n_cuts;
+	double *cuts, *centers;
+	int64_t *first_cut, *first_center;
+	int64_t n_cuts, n_centers;
 };
 
 static void
@@ -31,7 +31,9 @@ layout_free(Layout *layout)
 	free(layout->is_category);
 	free(layout->has_other);
 	free(layout->cuts);
+	free(layout->centers);
 	free(layout->first_cut);
+	free(layout->first_center);
 }
 
 template <class T>
@@ -77,13 +79,18 @@ lay_out(const AgDevice *device, const AgDeviceBins *bins, Layout *layout, AgkMat
 
 	for (size_t f = 0; f < n; f++)
 		if (!bins->features[f].is_category)
+		{
 			layout->n_cuts += bins->features[f].n_bins - 1;
+			layout->n_centers += bins->features[f].n_bins;
+		}
 	if (!host_get(n, &layout->n_bins) || !host_get(n, &layout->categories) ||
 		!host_get(n + 1, &layout->offset) || !host_get(n + 1, &layout->slab) ||
 		!host_get(n, &layout->is_category) || !host_get(n, &layout->has_other) ||
-		!host_get((size_t) layout->n_cuts, &layout->cuts) || !host_get(n, &layout->first_cut))
+		!host_get((size_t) layout->n_cuts, &layout->cuts) || !host_get(n, &layout->first_cut) ||
+		!host_get((size_t) layout->n_centers, &layout->centers) ||
+		!host_get(n, &layout->first_center))
 		return false;
-	layout->n_cuts = 0;
+	layout->n_cuts = layout->n_centers = 0;
 	for (size_t f = 0; f < n; f++)
 	{
 		const AgDeviceFeature *feature = bins->features + f;
@@ -92,11 +99,15 @@ lay_out(const AgDevice *device, const AgDeviceBins *bins, Layout *layout, AgkMat
 		layout->is_category[f] = feature->is_category;
 		layout->has_other[f] = feature->has_other;
 		layout->first_cut[f] = layout->n_cuts;
+		layout->first_center[f] = layout->n_centers;
 		layout->offset[f + 1] = layout->offset[f] + feature->n_bins + 1;
 		if (feature->is_category)
 			layout->categories[view->n_categories++] = (int32_t) f;
 		for (int c = 0; !feature->is_category && c < feature->n_bins - 1; c++)
 			layout->cuts[layout->n_cuts++] = feature->cuts[c];
+		for (int b = 0; !feature->is_category && b < feature->n_bins; b++)
+			layout->centers[layout->n_centers++] =
+				feature->centers != nullptr ? feature->centers[b] : 0.0;
 	}
 	view->n_cells = layout->offset[n];
 	cut_slabs(device, layout, view);
@@ -119,6 +130,8 @@ upload(AgDevice *device, const AgDeviceBins *bins, const Layout *layout, AgDevic
 	AGK_TRY(agk_get_filled(device, (int64_t) view->n_slabs + 1, layout->slab, &matrix->slab));
 	AGK_TRY(agk_get_filled(device, layout->n_cuts, layout->cuts, &matrix->cuts));
 	AGK_TRY(agk_get_filled(device, n, layout->first_cut, &matrix->first_cut));
+	AGK_TRY(agk_get_filled(device, layout->n_centers, layout->centers, &matrix->centers));
+	AGK_TRY(agk_get_filled(device, n, layout->first_center, &matrix->first_center));
 	view->rows = matrix->rows.at;
 	view->columns = matrix->columns.at;
 	view->n_bins = matrix->n_bins.at;
@@ -129,6 +142,8 @@ upload(AgDevice *device, const AgDeviceBins *bins, const Layout *layout, AgDevic
 	view->slab = matrix->slab.at;
 	view->cuts = matrix->cuts.at;
 	view->first_cut = matrix->first_cut.at;
+	view->centers = matrix->centers.at;
+	view->first_center = matrix->first_center.at;
 	return agk_wait(device);
 }
 
@@ -178,5 +193,7 @@ agk_matrix_free(AgDevice *device, AgDeviceMatrix *matrix)
 	agk_give(device, &matrix->slab);
 	agk_give(device, &matrix->cuts);
 	agk_give(device, &matrix->first_cut);
+	agk_give(device, &matrix->centers);
+	agk_give(device, &matrix->first_center);
 	free(matrix);
 }

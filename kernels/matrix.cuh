@@ -22,9 +22,11 @@ struct AgkMatrix
 	const uint8_t *has_other;   /* [n_features] */
 	const int32_t *categories;  /* [n_categories] those features */
 	int n_categories;
-	const double *cuts;       /* all features' */
-	const int64_t *first_cut; /* [n_features] into cuts */
-	const int32_t *offset;    /* [n_features + 1] of a feature's cells in a histogram */
+	const double *cuts;          /* all features' */
+	const int64_t *first_cut;    /* [n_features] into cuts */
+	const double *centers;       /* all features' */
+	const int64_t *first_center; /* [n_features] into centers */
+	const int32_t *offset;       /* [n_features + 1] of a feature's cells in a histogram */
 	int n_cells;
 	/* Features whose cells fit into a block's shared memory together. */
 	const int32_t *slab; /* [n_slabs + 1] first features, multiples of 4 */
@@ -37,8 +39,8 @@ struct AgDeviceMatrix
 	AgkMatrix view;
 	AgkArray<uint8_t> rows, columns, is_category, has_other;
 	AgkArray<int32_t> n_bins, categories, offset, slab;
-	AgkArray<double> cuts;
-	AgkArray<int64_t> first_cut;
+	AgkArray<double> cuts, centers;
+	AgkArray<int64_t> first_cut, first_center;
 };
 
 #endif

@@ -26,7 +26,7 @@ my $MODULE = <<'C';
 #define GPUS 2
 #endif
 #ifndef FAMILIES
-#define FAMILIES "GBM XGB"
+#define FAMILIES "GBM XGB RF XT"
 #endif
 static void probe(AgCudaProbe *f)
 {

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 /* Raised whenever a struct or the meaning of an entry changes; both sides must have the same. */
-#define AG_DEVICE_ABI 3
+#define AG_DEVICE_ABI 4
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,6 +34,7 @@ typedef enum AgDeviceStatus
 typedef struct AgDevice AgDevice;
 typedef struct AgDeviceMatrix AgDeviceMatrix;
 typedef struct AgDeviceBoost AgDeviceBoost;
+typedef struct AgDeviceForest AgDeviceForest;
 
 typedef struct AgDeviceMemory
 {
@@ -51,7 +52,8 @@ typedef struct AgDeviceFeature
 	int32_t n_bins; /* value bins; bin 0 is missing and comes on top */
 	bool is_category;
 	bool has_other;
-	const double *cuts; /* [n_bins - 1]; NULL: a category */
+	const double *cuts;    /* [n_bins - 1]; NULL: a category */
+	const double *centers; /* [n_bins] likewise: see AgBinFeature */
 } AgDeviceFeature;
 
 typedef struct AgDeviceBins
@@ -180,6 +182,64 @@ typedef struct AgDeviceTree
 	bool is_cut_short; /* poll said 1 */
 } AgDeviceTree;
 
+/* ---- forests ---- */
+
+/* One forest: its rows, and the limits of its trees, as AgForest has them. Arrays are read during forest_create only. */
+typedef struct AgDeviceForestSpec
+{
+	int32_t n_classes; /* 0: numbers */
+	bool is_entropy, is_extra, has_bootstrap;
+	bool weighs_by_tree; /* class_weight by the rows of each tree */
+	bool wants_out_of_bag;
+	const uint32_t *train_rows;
+	int64_t n_train;
+	const int32_t *class_of;   /* [n_rows of the matrix] */
+	const int64_t *values;     /* [n_rows] numbers: in fixed point */
+	const uint32_t *weights;   /* [n_rows] in fixed point; NULL: all 1 */
+	const int64_t *class_rows; /* [n_classes] for class_weight; NULL: none */
+	const int64_t *logs;       /* [n_logs] entropy: fixed-point n ln n */
+	int64_t n_logs;
+	const int32_t *rank_of; /* [n_features] number of a category's ranks, or -1 */
+	int32_t n_ranks;
+	int32_t n_features_tried;
+	int64_t n_draws, max_leaves; /* INT64_MAX: any */
+	uint32_t max_depth;
+	int64_t min_rows_split, min_rows_leaf;
+	double min_weight_fraction, min_gain;
+	uint64_t seed;
+	int32_t n_trees; /* at a time, at most */
+} AgDeviceForestSpec;
+
+/* A node. Nodes come in no order but that parents are before their children; those that no tree of max_leaves has may be there. */
+typedef struct AgDeviceForestNode
+{
+	double gain;  /* of its split */
+	double least; /* the least gain on the way to it and of its own */
+	uint64_t key;
+	uint32_t begin, n_rows; /* its part of the tree's rows */
+	uint32_t weight, left_weight;
+	int32_t feature; /* -1: no split */
+	uint32_t cut;    /* ag_forest_cut_left's; of a category by rank */
+	int32_t left;    /* its children, one after the other; -1: it wasn't split */
+	uint32_t depth;
+} AgDeviceForestNode;
+
+typedef struct AgDeviceForestTree
+{
+	uint32_t n_rows, n_nodes;
+	bool is_whole; /* else poll said 1 before it was grown */
+} AgDeviceForestTree;
+
+/* A leaf's rows; then what they come to. */
+typedef struct AgDeviceForestLeaf
+{
+	uint32_t begin, n_rows;
+	int64_t weight;
+	int64_t
+		low; /* two classes: the weight of the second; numbers: sum of weight times the low 31 bits */
+	int64_t high; /* numbers: and of weight times the bits above */
+} AgDeviceForestLeaf;
+
 /* ---- the table ---- */
 
 typedef struct AgDeviceOps
@@ -233,6 +293,27 @@ typedef struct AgDeviceOps
 								const double *values);
 	/* scores[n_valid][n_outputs]. */
 	AgDeviceStatus (*boost_valid)(AgDevice *device, AgDeviceBoost *boost, double *scores);
+
+	/* Bytes beside the matrix that one tree at a time, or spec->n_trees, take; an upper estimate. */
+	int64_t (*forest_memory)(AgDevice *device, const AgDeviceMatrix *matrix,
+							 const AgDeviceForestSpec *spec, int32_t n_trees);
+	/* *n_at_once: trees that are grown at a time, as memory allows. */
+	AgDeviceStatus (*forest_create)(AgDevice *device, const AgDeviceMatrix *matrix,
+									const AgDeviceForestSpec *spec, AgDeviceForest **forest,
+									int32_t *n_at_once);
+	void (*forest_free)(AgDevice *device, AgDeviceForest *forest);
+	/* Grows trees first..first + n - 1, n <= n_at_once; poll as AgDeviceTreeOrder's. */
+	AgDeviceStatus (*forest_grow)(AgDevice *device, AgDeviceForest *forest, int32_t first,
+								  int32_t n, int (*poll)(void *arg), void *arg);
+	/* What tree i of those grown last came to. */
+	AgDeviceStatus (*forest_tree)(AgDevice *device, AgDeviceForest *forest, int32_t i,
+								  AgDeviceForestTree *tree);
+	/* Its nodes[n_nodes], ranks[n_ranks][256], out_of_bag[(n_train + 7) / 8] (where wanted, else NULL). */
+	AgDeviceStatus (*forest_fetch)(AgDevice *device, AgDeviceForest *forest, int32_t i,
+								   AgDeviceForestNode *nodes, uint8_t *ranks, uint8_t *out_of_bag);
+	/* Fills its leaves[n], and for more than two classes the weights of each in shares[n][n_classes]; else NULL. */
+	AgDeviceStatus (*forest_leaves)(AgDevice *device, AgDeviceForest *forest, int32_t i,
+									AgDeviceForestLeaf *leaves, int32_t n, uint32_t *shares);
 } AgDeviceOps;
 
 /* ---- a device that the fit holds ---- */

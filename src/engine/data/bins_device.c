@@ -31,7 +31,8 @@ make_copy(const AgContext *ctx, const AgBins *bins, AgGpu *gpu, AgBinsCopy *copy
 		features[f] = (AgDeviceFeature){.n_bins = bins->features[f].n_bins,
 										.is_category = bins->features[f].is_category,
 										.has_other = bins->features[f].has_other,
-										.cuts = bins->features[f].cuts};
+										.cuts = bins->features[f].cuts,
+										.centers = bins->features[f].centers};
 	status = gpu->ops->matrix_create(gpu->device, &shown, &copy->matrix);
 	ag_mem_free(ctx->mem, features);
 	return status;

@@ -254,8 +254,8 @@ typedef struct AgGrowing
 	AgForestWorker *workers;
 } AgGrowing;
 
-static void
-report(AgForest *forest, int n_done)
+void
+ag_forest_report(AgForest *forest, int n_done)
 {
 	const AgContext *ctx = forest->ctx;
 	char text[120];
@@ -308,7 +308,7 @@ grow_task(void *arg, int64_t begin, int64_t end, int thread)
 			else
 				atomic_store(&forest->has_failed, true);
 			if (thread == 0)
-				report(forest, atomic_load(&forest->n_done));
+				ag_forest_report(forest, atomic_load(&forest->n_done));
 		}
 }
 
@@ -366,6 +366,23 @@ pack_trees(AgForest *forest)
 	forest->n_trees = n;
 }
 
+/* Of time and room, for the trees that come now. */
+static void
+set_limits(AgForest *forest)
+{
+	const AgContext *ctx = forest->ctx;
+
+	forest->model_bytes = forest->params->model_bytes;
+	if (forest->model_bytes <= 0)
+		forest->model_bytes = room_left(ctx) / 2;
+	if (ctx->deadline_ns != INT64_MAX)
+	{
+		int64_t now = ag_clock_ns();
+
+		forest->deadline_ns = now + (int64_t) (GROWTH_SHARE * (double) (ctx->deadline_ns - now));
+	}
+}
+
 static AgStatus
 grow_trees(AgForest *forest)
 {
@@ -377,15 +394,7 @@ grow_trees(AgForest *forest)
 	AG_TRY(ag_get_zeroed(ctx, (size_t) n_workers, sizeof(AgForestWorker), &growing.workers));
 	for (int w = 0; w < n_workers; w++)
 		AG_GO(ag_forest_worker_create(forest, &growing.workers[w]));
-	forest->model_bytes = forest->params->model_bytes;
-	if (forest->model_bytes <= 0)
-		forest->model_bytes = room_left(ctx) / 2;
-	if (ctx->deadline_ns != INT64_MAX)
-	{
-		int64_t now = ag_clock_ns();
-
-		forest->deadline_ns = now + (int64_t) (GROWTH_SHARE * (double) (ctx->deadline_ns - now));
-	}
+	set_limits(forest);
 	ag_pool_run(ctx->pool, n_workers, 1, grow_task, &growing);
 	AG_GO(ag_check_cancel(ctx));
 	if (atomic_load(&forest->has_failed))
@@ -439,7 +448,13 @@ ag_forest_train(const AgContext *ctx, const AgTrainData *data, const AgForestPar
 	forest->deadline_ns = INT64_MAX;
 	forest->next_report_ns = ag_clock_ns() + PROGRESS_NS;
 	AG_GO(create_forest(forest));
-	AG_GO(grow_trees(forest));
+	if (ctx->gpu != NULL)
+	{
+		set_limits(forest);
+		AG_GO(ag_forest_gpu_grow(forest, result));
+	}
+	if (!result->on_gpu)
+		AG_GO(grow_trees(forest));
 	AG_GO(finish(forest, result));
 done:
 	free_forest(forest);

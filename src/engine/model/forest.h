@@ -79,8 +79,11 @@ typedef struct AgForestResult
 		oob_proba; /* [n_train][max(1, n_classes)]: mean of the trees that didn't see the row; or NULL */
 	uint32_t *
 		oob_count; /* [n_train]: how many trees those are; 0: the row has the training rows' mean */
-	int64_t model_bytes; /* of the image, nearly */
-	char note[200];      /* why there are fewer trees than asked for; else empty */
+	int64_t model_bytes;   /* of the image, nearly */
+	bool on_gpu;           /* ctx->gpu grew the trees */
+	bool gpu_failed;       /* that is no matter of parameters: the device, or its memory, failed */
+	char cpu_because[300]; /* why not, where there was a ctx->gpu */
+	char note[200];        /* why there are fewer trees than asked for; else empty */
 } AgForestResult;
 
 /*

@@ -11,17 +11,8 @@
 #include "engine/base/rng.h"
 #include "engine/model/forest_private.h"
 
-/* Levels of fewer rows are ordered without regard to the target. */
-#define LEVEL_ROWS 5
-
 /* Draws between two looks at the cancel flag. */
 #define DRAWS_AT_A_TIME 1000000
-
-enum
-{
-	KEY_ROWS = 1,
-	KEY_HALVES = 2
-};
 
 static void
 draw_repeats(AgForestWorker *worker, uint64_t key)
@@ -67,16 +58,12 @@ list_rows(AgForestWorker *worker)
 	}
 }
 
-/*
- * class_weight: a row of the rarest class keeps its weight, those of the others lose what makes their class as heavy; only
- * proportions count. The bits are such that the sum of all products of weight, repeats and factor is below 2^63.
- */
+/* class_weight. */
 static void
 weigh_classes(AgForestWorker *worker)
 {
 	const AgForest *forest = worker->forest;
 	const int64_t *n_rows = forest->class_rows;
-	double unit = ldexp(1.0, forest->weights == NULL ? 30 : 24);
 	int64_t least = INT64_MAX;
 
 	if (n_rows == NULL)
@@ -92,11 +79,7 @@ weigh_classes(AgForestWorker *worker)
 		if (n_rows[k] > 0 && n_rows[k] < least)
 			least = n_rows[k];
 	for (int k = 0; k < forest->n_classes; k++)
-	{
-		double factor = n_rows[k] > 0 ? unit * (double) least / (double) n_rows[k] : 0.0;
-
-		worker->factors[k] = factor < 1.0 ? 1 : (uint32_t) (factor + 0.5);
-	}
+		worker->factors[k] = ag_forest_class_factor(n_rows[k], least, forest->weights != NULL);
 }
 
 static int64_t
@@ -128,33 +111,15 @@ weigh_rows(AgForestWorker *worker)
 	}
 }
 
-/* A row's target as the order of levels sees it: a number, or in which half its class is. */
-static int64_t
-target_of(const AgForest *forest, uint64_t row, uint64_t halves)
-{
-	if (!forest->is_classes)
-		return forest->values[(uint32_t) row] >> 31;
-	if (forest->n_classes == 2)
-		return ag_forest_class(row);
-	return (int64_t) (ag_random_u64(halves, ag_forest_class(row)) & 1);
-}
-
-/*
- * Ranks 1.. of the bins of category f: levels of enough rows by their mean target, in half of the trees, then the others
- * by their bins, which are by frequency. The missing bin keeps 0.
- */
+/* Ranks of the bins of category f. */
 static void
 rank_levels(AgForestWorker *worker, int f, uint64_t halves, uint8_t *ranks)
 {
 	const AgForest *forest = worker->forest;
 	const AgBins *bins = forest->data->bins;
 	const uint8_t *column = bins->columns + f * bins->column_stride;
-	int n_bins = bins->features[f].n_bins, n_large = 0, n_ranks = 0;
-	bool is_by_target = (ag_random_u64(halves, UINT64_MAX) & 1) != 0;
 	int64_t sums[AG_FOREST_BINS] = {0}, weights[AG_FOREST_BINS] = {0};
 	uint32_t n_rows[AG_FOREST_BINS] = {0};
-	double means[AG_FOREST_BINS];
-	uint8_t order[AG_FOREST_BINS];
 
 	for (int64_t i = 0; i < worker->n_rows; i++)
 	{
@@ -164,26 +129,11 @@ rank_levels(AgForestWorker *worker, int f, uint64_t halves, uint8_t *ranks)
 
 		n_rows[bin]++;
 		weights[bin] += weight;
-		sums[bin] += weight * target_of(forest, row, halves);
+		sums[bin] +=
+			weight * ag_forest_level_target(row, forest->values, forest->n_classes, halves);
 	}
-	memset(ranks, 0, AG_FOREST_BINS);
-	for (int b = 1; b <= n_bins; b++)
-	{
-		int at = n_large;
-
-		if (!is_by_target || n_rows[b] < LEVEL_ROWS)
-			continue;
-		means[b] = (double) sums[b] / (double) weights[b];
-		for (; at > 0 && means[order[at - 1]] > means[b]; at--)
-			order[at] = order[at - 1];
-		order[at] = (uint8_t) b;
-		n_large++;
-	}
-	for (; n_ranks < n_large; n_ranks++)
-		ranks[order[n_ranks]] = (uint8_t) (n_ranks + 1);
-	for (int b = 1; b <= n_bins; b++)
-		if (ranks[b] == 0)
-			ranks[b] = (uint8_t) ++n_ranks;
+	ag_forest_rank(bins->features[f].n_bins, ag_forest_is_by_target(halves), sums, weights, n_rows,
+				   ranks);
 }
 
 AgStatus
@@ -192,7 +142,7 @@ ag_forest_bag(AgForestWorker *worker, uint64_t key, AgForestTree *tree)
 	const AgForest *forest = worker->forest;
 	int64_t n = forest->data->n_train;
 
-	draw_repeats(worker, ag_key(key, KEY_ROWS));
+	draw_repeats(worker, ag_key(key, AG_FOREST_KEY_ROWS));
 	if (ag_cancelled(forest->ctx))
 		return AG_OK;
 	list_rows(worker);
@@ -207,7 +157,7 @@ ag_forest_bag(AgForestWorker *worker, uint64_t key, AgForestTree *tree)
 	weigh_rows(worker);
 	for (int f = 0; f < forest->data->bins->n_features; f++)
 		if (forest->rank_of[f] >= 0 && !ag_cancelled(forest->ctx))
-			rank_levels(worker, f, ag_key(ag_key(key, KEY_HALVES), (uint64_t) f),
+			rank_levels(worker, f, ag_key(ag_key(key, AG_FOREST_KEY_HALVES), (uint64_t) f),
 						worker->ranks + forest->rank_of[f] * AG_FOREST_BINS);
 	if (!forest->params->bootstrap || !forest->params->wants_oob)
 		return AG_OK;

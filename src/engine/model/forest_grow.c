@@ -17,14 +17,6 @@
 /* Constant features are remembered while that costs at most so many bytes. */
 #define CONSTANTS_BYTES (INT64_C(16) << 20)
 
-enum
-{
-	KEY_BAG = 1,
-	KEY_ROOT = 2,
-	KEY_LEFT = 3,
-	KEY_RIGHT = 4
-};
-
 /* ---- room ---- */
 
 static bool
@@ -352,47 +344,18 @@ add_leaf(AgForestWorker *worker, const AgForestOpen *node)
 
 /* ---- splits ---- */
 
-/*
- * The cut between the last bin on the left and the first on the right: all cuts between them part the node's rows
- * alike, and the one nearest to the middle of their values is taken; of a random cut, the one at its value.
- */
-static int
-place_cut(const AgBinFeature *feature, const AgForestSplit *split, bool is_random)
-{
-	double middle;
-	int at = split->low;
-
-	if (split->high == 255)
-		return feature->n_bins;
-	if (is_random)
-	{
-		while (!feature->is_category && at + 1 < split->high &&
-			   feature->centers[at] <= split->value)
-			at++;
-		return at;
-	}
-	if (feature->is_category)
-		return (split->low + split->high - 1) / 2;
-	if (split->high == split->low + 1)
-		return at;
-	middle = feature->centers[split->low - 1] +
-			 0.5 * (feature->centers[split->high - 1] - feature->centers[split->low - 1]);
-	while (at + 1 < split->high &&
-		   fabs(feature->cuts[at] - middle) < fabs(feature->cuts[at - 1] - middle))
-		at++;
-	return at;
-}
-
 static uint32_t
 cut_of(const AgForestWorker *worker, const AgForestOpen *node)
 {
 	const AgForestSplit *split = &node->split;
-	int bin = place_cut(worker->forest->data->bins->features + split->feature, split,
-						worker->forest->params->is_extra);
+	const AgBinFeature *feature = worker->forest->data->bins->features + split->feature;
+	int bin =
+		ag_forest_place(feature->centers, feature->cuts, feature->n_bins, feature->is_category,
+						split->low, split->high, worker->forest->params->is_extra, split->value);
 	bool missing_left =
 		split->has_missing ? split->missing_left : 2 * split->left_weight >= node->weight;
 
-	return missing_left ? (uint32_t) bin + 1 : UINT32_C(1) << 8 | (uint32_t) bin;
+	return ag_forest_cut(bin, missing_left);
 }
 
 /* Appends the split as a node; a category's cut of ranks becomes a set of bins. */
@@ -411,17 +374,12 @@ add_node(AgForestWorker *worker, const AgForestOpen *node, uint32_t cut)
 	if (rank >= 0)
 	{
 		const uint8_t *ranks = worker->ranks + rank * AG_FOREST_BINS;
-		AgForestSet set = {{0, 0, 0, 0}};
 		bool unseen_left = 2 * split->left_weight >= node->weight;
+		AgForestSet set = ag_forest_set_of(feature, ranks, cut, &unseen_left);
 
 		if (!reserve(worker, &tree->sets, sizeof *tree->sets, (size_t) tree->n_sets + 1,
 					 &worker->max_sets))
 			return false;
-		for (int b = 0; b <= feature->n_bins; b++)
-			set.bits[b >> 6] |= (uint64_t) ag_forest_cut_left(cut, ranks[b]) << (b & 63);
-		/* the tail's levels and the unseen ones are one at prediction */
-		if (feature->has_other)
-			unseen_left = ag_forest_cut_left(cut, ranks[feature->n_bins]);
 		made.feature |= AG_FOREST_CATEGORY | (unseen_left ? AG_FOREST_UNSEEN_LEFT : 0);
 		made.cut = tree->n_sets;
 		tree->sets[tree->n_sets++] = set;
@@ -515,7 +473,7 @@ split_node(AgForestWorker *worker, int at)
 {
 	AgForestOpen node = worker->open[at];
 	AgForestOpen child = {.begin = node.begin,
-						  .key = ag_key(node.key, KEY_LEFT),
+						  .key = ag_key(node.key, AG_FOREST_KEY_LEFT),
 						  .parent = (int32_t) worker->tree.n_nodes,
 						  .depth = node.depth + 1};
 	uint32_t cut = cut_of(worker, &node);
@@ -530,7 +488,7 @@ split_node(AgForestWorker *worker, int at)
 	child.is_right = true;
 	child.begin += n_left;
 	child.n_rows = node.n_rows - n_left;
-	child.key = ag_key(node.key, KEY_RIGHT);
+	child.key = ag_key(node.key, AG_FOREST_KEY_RIGHT);
 	if (!open_node(worker, &child, at))
 		return false;
 	worker->free_open[worker->n_free++] = at;
@@ -601,7 +559,8 @@ grow(AgForestWorker *worker, uint64_t key, bool *is_whole)
 {
 	AgForest *forest = worker->forest;
 	AgForestTree *tree = &worker->tree;
-	AgForestOpen root = {.n_rows = worker->n_rows, .parent = -1, .key = ag_key(key, KEY_ROOT)};
+	AgForestOpen root = {
+		.n_rows = worker->n_rows, .parent = -1, .key = ag_key(key, AG_FOREST_KEY_ROOT)};
 	bool is_limit = false;
 
 	tree->n_nodes = tree->n_sets = tree->n_leaves = tree->n_shares = tree->depth = 0;
@@ -638,7 +597,7 @@ ag_forest_grow(AgForestWorker *worker, int number)
 	uint64_t key = ag_key(forest->params->seed, (uint64_t) number);
 	bool is_whole;
 
-	AG_TRY(ag_forest_bag(worker, ag_key(key, KEY_BAG), tree));
+	AG_TRY(ag_forest_bag(worker, ag_key(key, AG_FOREST_KEY_BAG), tree));
 	if (ag_cancelled(forest->ctx))
 		return AG_OK;
 	if (!grow(worker, key, &is_whole))

@@ -5,6 +5,7 @@
 #define AG_FOREST_PRIVATE_H
 
 #include "engine/model/forest.h"
+#include "engine/model/forest_maths.h"
 
 /* ---- grown trees, on bins ---- */
 
@@ -23,13 +24,6 @@ typedef struct AgForestNode
 	uint32_t cut;
 	int32_t left, right; /* node, or ~leaf */
 } AgForestNode;
-
-/* One comparison says for any bin, the missing one too, whether it goes left. */
-static inline bool
-ag_forest_cut_left(uint32_t cut, uint32_t bin)
-{
-	return (uint8_t) (bin - (cut >> 8)) < (cut & 255u);
-}
 
 /* A class's weight in a leaf. */
 typedef struct AgForestShare
@@ -91,12 +85,8 @@ typedef struct AgForest
 	int64_t next_report_ns;
 } AgForest;
 
-/* Fixed-point n ln n. */
-#define AG_LOGS_SCALE 16777216.0
-
 /* ---- one tree ---- */
 
-#define AG_FOREST_BINS 256
 /* Cells of a histogram of classes. */
 #define AG_FOREST_CELLS (AG_FOREST_BINS * 64)
 
@@ -125,15 +115,6 @@ typedef struct AgForestOpen
 	int64_t weight;
 	AgForestSplit split;
 } AgForestOpen;
-
-/* How a node's rows are added up. */
-typedef enum AgForestKind
-{
-	AG_FOREST_PURE, /* nothing to split */
-	AG_FOREST_PAIR, /* two classes of all */
-	AG_FOREST_CLASSES,
-	AG_FOREST_NUMBERS
-} AgForestKind;
 
 /* The node in work, as the search sees it. */
 typedef struct AgForestView
@@ -207,26 +188,10 @@ typedef struct AgForestWorker
 	uint64_t n_looks; /* since when the clock was read */
 } AgForestWorker;
 
-static inline uint32_t
-ag_forest_class(uint64_t row)
-{
-	return (uint32_t) (row >> 40);
-}
-
 static inline int64_t
 ag_forest_weight(const AgForestWorker *worker, uint64_t row)
 {
-	const AgForest *forest = worker->forest;
-	uint64_t weight = row >> 32 & 255u; /* repeats */
-
-	if (forest->weights == NULL && worker->factors == NULL)
-		return (int64_t) weight;
-	if (forest->weights != NULL)
-		weight *= forest->weights[(uint32_t) row];
-	if (worker->factors != NULL)
-		weight *= worker->factors[ag_forest_class(row)];
-	weight >>= worker->shift;
-	return weight > 0 ? (int64_t) weight : 1;
+	return ag_forest_row_weight(row, worker->forest->weights, worker->factors, worker->shift);
 }
 
 /* Nodes with fewer rows read the row-major copy where bins are far: one cache line a row serves all features. */
@@ -250,6 +215,22 @@ ag_forest_column(const AgForestWorker *worker, int f, int64_t n_rows)
 	return column;
 }
 
+/*
+ * The bins of a category whose ranks a cut sends left. *unseen_left, the heavier side, becomes the tail's own side where there is a
+ * tail: its levels and the unseen ones are one at prediction.
+ */
+static inline AgForestSet
+ag_forest_set_of(const AgBinFeature *feature, const uint8_t *ranks, uint32_t cut, bool *unseen_left)
+{
+	AgForestSet set = {{0, 0, 0, 0}};
+
+	for (int b = 0; b <= feature->n_bins; b++)
+		set.bits[b >> 6] |= (uint64_t) ag_forest_cut_left(cut, ranks[b]) << (b & 63);
+	if (feature->has_other)
+		*unseen_left = ag_forest_cut_left(cut, ranks[feature->n_bins]);
+	return set;
+}
+
 /* Fixed-point n ln n. */
 int64_t ag_forest_log(const AgForest *forest, int64_t n);
 
@@ -263,26 +244,18 @@ typedef struct AgForestLeft
 
 /* Does a cut leave enough rows and weight on both sides? */
 bool ag_forest_is_allowed(const AgForestWorker *worker, int64_t left_rows, int64_t left_weight);
-/*
- * What a cut is worth among those of its node, of PAIR by gini and of NUMBERS: their impurity falls by
- * (S_l W - S W_l)^2 / (W W_l W_r), times 2 for gini; what all cuts of the node share is left out.
- */
+/* What a cut is worth among those of its node, of PAIR by gini and of NUMBERS. */
 static inline double
 ag_forest_ratio_score(const AgForestView *view, int64_t sum, int64_t weight)
 {
-	double apart = (double) sum * (double) view->weight - (double) view->sum * (double) weight;
-
-	return apart * apart / ((double) weight * (double) (view->weight - weight));
+	return ag_forest_ratio(view->sum, view->weight, sum, weight);
 }
 
 /* Does a cut of PAIR, or of two rows, leave nothing to split? */
 static inline bool
 ag_forest_is_perfect(const AgForestView *view, int64_t sum, int64_t weight)
 {
-	if (view->kind == AG_FOREST_NUMBERS)
-		return view->n_rows == 2;
-	return view->kind == AG_FOREST_PAIR &&
-		   (sum == weight ? sum == view->sum : sum == 0 && weight == view->weight - view->sum);
+	return ag_forest_is_pure(view->kind, view->n_rows, view->sum, view->weight, sum, weight);
 }
 
 /* Likewise of PAIR by entropy, and of CLASSES. */
@@ -307,6 +280,13 @@ void ag_forest_tree_free(const AgContext *ctx, AgForestTree *tree);
 /* forest_bag.c: draws the tree's rows and orders its categories. */
 AgStatus ag_forest_bag(AgForestWorker *worker, uint64_t key, AgForestTree *tree);
 
+/* forest.c: progress, from the main thread. */
+void ag_forest_report(AgForest *forest, int n_done);
+/*
+ * forest_gpu.c: grows the trees on ctx->gpu, and says in the result whether it did; where it can't, nothing was grown, and AG_OK
+ * is returned all the same: the CPU does it.
+ */
+AgStatus ag_forest_gpu_grow(AgForest *forest, AgForestResult *result);
 /* forest_model.c: the trees with thresholds. */
 AgStatus ag_forest_model(AgForest *forest, AgTrees **trees);
 int64_t ag_forest_tree_bytes(const AgForest *forest, const AgForestTree *tree);

@@ -9,21 +9,10 @@
 #include "engine/base/rng.h"
 #include "engine/model/forest_private.h"
 
-/* Distances of one row are that small, so that their weighted sum fits. */
-#define DISTANCE_BITS 30
-
-enum
-{
-	KEY_FEATURES = 1,
-	KEY_CUT = 2
-};
-
 int64_t
 ag_forest_log(const AgForest *forest, int64_t n)
 {
-	if (n < forest->n_logs)
-		return forest->logs[n];
-	return (int64_t) ((double) n * ag_ln((double) n) * AG_LOGS_SCALE + 0.5);
+	return ag_forest_log_at(forest->logs, forest->n_logs, n);
 }
 
 /* ---- views ---- */
@@ -121,7 +110,7 @@ view_numbers(AgForestWorker *worker, AgForestView *view)
 		return;
 	center = (int64_t) (sum / weight);
 	range = most - center > center - least ? most - center : center - least;
-	for (view->shift = 0; range >> view->shift >= INT64_C(1) << DISTANCE_BITS;)
+	for (view->shift = 0; range >> view->shift >= INT64_C(1) << AG_FOREST_DISTANCE_BITS;)
 		view->shift++;
 	view->sum = 0;
 	for (int64_t i = 0; i < view->n_rows; i++)
@@ -166,52 +155,17 @@ double
 ag_forest_entropy_score(const AgForest *forest, const AgForestView *view, int64_t sum,
 						int64_t weight)
 {
-	int64_t right_sum = view->sum - sum, right_weight = view->weight - weight;
-
-	return (double) (ag_forest_log(forest, sum) + ag_forest_log(forest, weight - sum) -
-					 ag_forest_log(forest, weight) + ag_forest_log(forest, right_sum) +
-					 ag_forest_log(forest, right_weight - right_sum) -
-					 ag_forest_log(forest, right_weight));
+	return ag_forest_entropy(forest->logs, forest->n_logs, view->sum, view->weight, sum, weight);
 }
 
 double
 ag_forest_classes_score(const AgForest *forest, const AgForestView *view, const AgForestLeft *left)
 {
-	int64_t right = view->weight - left->weight;
-
-	if (forest->is_entropy)
-		return (double) (left->squares - ag_forest_log(forest, left->weight) + view->squares +
-						 left->products - ag_forest_log(forest, right));
-	return (double) left->squares / (double) left->weight +
-		   (double) (view->squares - 2 * left->products + left->squares) / (double) right;
+	return ag_forest_of_classes(forest->is_entropy, forest->logs, forest->n_logs, view->squares,
+								view->weight, left->squares, left->products, left->weight);
 }
 
 /* ---- the search ---- */
-
-/* Decrease of impurity times weight, which is what nodes of one tree are compared by. */
-static double
-gain_of(const AgForest *forest, const AgForestView *view, double score)
-{
-	double weight = (double) view->weight, gain;
-
-	if (view->kind == AG_FOREST_NUMBERS)
-		gain = ldexp(score / weight, 2 * view->shift);
-	else if (forest->is_entropy)
-	{
-		int64_t apart = view->kind == AG_FOREST_CLASSES
-							? view->squares
-							: ag_forest_log(forest, view->sum) +
-								  ag_forest_log(forest, view->weight - view->sum);
-
-		gain = (score - (double) (apart - ag_forest_log(forest, view->weight))) /
-			   (AG_LOGS_SCALE * 0.6931471805599453);
-	}
-	else if (view->kind == AG_FOREST_PAIR)
-		gain = 2.0 * score / weight;
-	else
-		gain = score - (double) view->squares / weight;
-	return gain > 0.0 ? gain : 0.0;
-}
 
 /*
  * Features are drawn until enough of them weren't constant, and on until one gives a split; a split that leaves nothing
@@ -223,12 +177,12 @@ ag_forest_search(AgForestWorker *worker, uint64_t *constants)
 {
 	const AgForest *forest = worker->forest;
 	AgForestView *view = &worker->view;
-	uint64_t key = ag_key(view->key, KEY_FEATURES);
+	uint64_t key = ag_key(view->key, AG_FOREST_KEY_FEATURES);
 	AgForestSplit best = {.feature = -1, .score = -(double) INFINITY};
 	int *features = worker->features;
 	int n = forest->data->bins->n_features, n_left = n, n_tried = 0;
 
-	view->cut_key = ag_key(view->key, KEY_CUT);
+	view->cut_key = ag_key(view->key, AG_FOREST_KEY_CUT);
 	while (n_left > 0 && (n_tried < forest->n_features_tried || best.feature < 0) &&
 		   !best.is_perfect && !ag_cancelled(forest->ctx))
 	{
@@ -255,6 +209,7 @@ ag_forest_search(AgForestWorker *worker, uint64_t *constants)
 		features[at] = f;
 	}
 	if (best.feature >= 0)
-		best.gain = gain_of(forest, view, best.score);
+		best.gain = ag_forest_gain(view->kind, forest->is_entropy, forest->logs, forest->n_logs,
+								   view->sum, view->squares, view->weight, view->shift, best.score);
 	return best;
 }

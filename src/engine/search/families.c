@@ -610,6 +610,9 @@ forest_train(AgWork *work)
 						: result.stopped_by_memory ? "memory"
 												   : "rounds";
 	snprintf(trained->note, sizeof trained->note, "%s", result.note);
+	trained->on_gpu = result.on_gpu;
+	trained->gpu_failed = result.gpu_failed;
+	memcpy(trained->cpu_because, result.cpu_because, sizeof trained->cpu_because);
 	trained->valid_proba = result.valid_proba;
 	result.valid_proba = NULL;
 	trained->oob_proba = result.oob_proba;

@@ -47,42 +47,54 @@ draw(unsigned *state)
 	return *state >> 8;
 }
 
+/* Numbers and one category; three classes, or two. */
+struct Rows
+{
+	static constexpr int n_rows = 2500, n_features = 6;
+	std::vector<uint8_t> rows, columns;
+	std::vector<double> target, cuts;
+	std::vector<int32_t> class_of;
+	std::vector<uint32_t> train, held;
+	AgDeviceFeature features[n_features] = {};
+	AgDeviceBins bins = {};
+
+	explicit Rows(int n_classes)
+		: rows(n_rows * 12), columns(n_features * 2560), target(n_rows), cuts(255), class_of(n_rows)
+	{
+		unsigned state = 7;
+
+		for (int c = 0; c < 255; c++)
+			cuts[c] = c;
+		for (int f = 0; f < n_features; f++)
+		{
+			features[f].n_bins = f == 5 ? 12 : 200;
+			features[f].is_category = f == 5;
+			features[f].cuts = features[f].centers = cuts.data();
+		}
+		for (int i = 0; i < n_rows; i++)
+		{
+			for (int f = 0; f < n_features; f++)
+				rows[i * 12 + f] = columns[f * 2560 + i] =
+					(uint8_t) (draw(&state) % (unsigned) (features[f].n_bins + 1));
+			target[i] = rows[i * 12] * 0.01 + rows[i * 12 + 5] % 3;
+			class_of[i] = (int32_t) (rows[i * 12] / 100 + rows[i * 12 + 5] % 2) % 3 % n_classes;
+			(i % 5 == 0 ? held : train).push_back((uint32_t) i);
+		}
+		bins = {n_rows, n_features, features, 12, rows.data(), 2560, columns.data()};
+	}
+};
+
 /* A tree of one kind: gradients, growth, steps, scores. */
 static void
 grow(AgDeviceOrder order, AgDeviceLoss loss, bool has_draws, double path_smooth)
 {
-	const int n_rows = 2500, n_features = 6;
-	std::vector<uint8_t> rows(n_rows * 12), columns(n_features * 2560);
-	std::vector<double> target(n_rows), cuts(255), values(64, 0.25), valid(3 * n_rows);
-	std::vector<int32_t> class_of(n_rows);
-	std::vector<uint32_t> train, held;
+	Rows rows(loss == AG_DEVICE_LOGISTIC ? 2 : 3);
+	std::vector<double> values(64, 0.25), valid(3 * Rows::n_rows);
 	std::vector<AgDeviceNode> nodes(64);
 	std::vector<AgDeviceLeaf> leaves(64);
 	std::vector<int64_t> sums(128);
-	std::vector<uint8_t> is_used(n_features, 1);
-	AgDeviceFeature features[6] = {};
-	unsigned state = 7;
-
-	for (int c = 0; c < 255; c++)
-		cuts[c] = c;
-	for (int f = 0; f < n_features; f++)
-	{
-		features[f].n_bins = f == 5 ? 12 : 200;
-		features[f].is_category = f == 5;
-		features[f].cuts = cuts.data();
-	}
-	for (int i = 0; i < n_rows; i++)
-	{
-		for (int f = 0; f < n_features; f++)
-			rows[i * 12 + f] = columns[f * 2560 + i] =
-				(uint8_t) (draw(&state) % (unsigned) (features[f].n_bins + 1));
-		target[i] = rows[i * 12] * 0.01 + rows[i * 12 + 5] % 3;
-		class_of[i] = (int32_t) (rows[i * 12] / 100 + rows[i * 12 + 5] % 2) % 3;
-		class_of[i] = loss == AG_DEVICE_LOGISTIC ? class_of[i] % 2 : class_of[i];
-		(i % 5 == 0 ? held : train).push_back((uint32_t) i);
-	}
+	std::vector<uint8_t> is_used(Rows::n_features, 1);
 	double base[3] = {0.0, 0.1, 0.2};
-	AgDeviceBins bins = {n_rows, n_features, features, 12, rows.data(), 2560, columns.data()};
 	AgDeviceBoostSpec spec = {};
 	AgDeviceTreeOrder tree_order = {};
 	AgDeviceTree tree = {};
@@ -97,12 +109,12 @@ grow(AgDeviceOrder order, AgDeviceLoss loss, bool has_draws, double path_smooth)
 	spec.n_outputs = loss == AG_DEVICE_SOFTMAX ? 3 : 1;
 	spec.unit = spec.positive = 1.0;
 	spec.multiclass_hessian = 2.0;
-	spec.target = target.data();
-	spec.class_of = class_of.data();
-	spec.train_rows = train.data();
-	spec.n_train = (int64_t) train.size();
-	spec.valid_rows = held.data();
-	spec.n_valid = (int64_t) held.size();
+	spec.target = rows.target.data();
+	spec.class_of = rows.class_of.data();
+	spec.train_rows = rows.train.data();
+	spec.n_train = (int64_t) rows.train.size();
+	spec.valid_rows = rows.held.data();
+	spec.n_valid = (int64_t) rows.held.size();
 	spec.base = base;
 	spec.order = order;
 	spec.max_leaves = 16;
@@ -113,7 +125,7 @@ grow(AgDeviceOrder order, AgDeviceLoss loss, bool has_draws, double path_smooth)
 	spec.draw_kind = has_draws ? 3 : 0; /* minimal variance sampling */
 	spec.draw_share = 0.8;
 	AG_REQUIRE(ops->open(0, INT64_C(1) << 40, &device, why, sizeof(why)) == AG_DEVICE_OK);
-	AG_REQUIRE(ops->matrix_create(device, &bins, &matrix) == AG_DEVICE_OK);
+	AG_REQUIRE(ops->matrix_create(device, &rows.bins, &matrix) == AG_DEVICE_OK);
 	AG_REQUIRE(ops->boost_create(device, matrix, &spec, &boost) == AG_DEVICE_OK);
 	AG_REQUIRE(ops->boost_gradients(device, boost, 0, &range) == AG_DEVICE_OK);
 	if (has_draws)
@@ -146,6 +158,64 @@ grow(AgDeviceOrder order, AgDeviceLoss loss, bool has_draws, double path_smooth)
 	ops->close(device);
 }
 
+/* Two trees of a forest: nodes of a whole block and of warps. */
+static void
+grow_forest(int n_classes, bool is_extra, int64_t max_leaves)
+{
+	Rows rows(n_classes > 0 ? n_classes : 3);
+	std::vector<int64_t> values(Rows::n_rows), class_rows(3, 700);
+	int32_t rank_of[Rows::n_features] = {-1, -1, -1, -1, -1, 0}, n_at_once = 0;
+	AgDeviceForestSpec spec = {};
+	AgDeviceForestTree tree = {};
+	AgDevice *device;
+	AgDeviceMatrix *matrix;
+	AgDeviceForest *forest;
+	char why[200];
+
+	for (int i = 0; i < Rows::n_rows; i++)
+		values[i] = (int64_t) (rows.target[i] * 1e15);
+	spec.n_classes = n_classes;
+	spec.is_extra = is_extra;
+	spec.has_bootstrap = spec.wants_out_of_bag = !is_extra;
+	spec.train_rows = rows.train.data();
+	spec.n_train = spec.n_draws = (int64_t) rows.train.size();
+	spec.class_of = rows.class_of.data();
+	spec.values = n_classes > 0 ? nullptr : values.data();
+	spec.class_rows = n_classes > 2 ? class_rows.data() : nullptr;
+	spec.weighs_by_tree = true;
+	spec.rank_of = rank_of;
+	spec.n_ranks = 1;
+	spec.n_features_tried = 3;
+	spec.max_leaves = max_leaves;
+	spec.max_depth = 5;
+	spec.min_rows_split = 40;
+	spec.min_rows_leaf = 3;
+	spec.n_trees = 2;
+	AG_REQUIRE(ops->open(0, INT64_C(1) << 40, &device, why, sizeof(why)) == AG_DEVICE_OK);
+	AG_REQUIRE(ops->matrix_create(device, &rows.bins, &matrix) == AG_DEVICE_OK);
+	AG_REQUIRE(ops->forest_create(device, matrix, &spec, &forest, &n_at_once) == AG_DEVICE_OK);
+	AG_REQUIRE(ops->forest_grow(device, forest, 0, 2, nullptr, nullptr) == AG_DEVICE_OK);
+	for (int32_t i = 0; i < 2; i++)
+	{
+		AG_CHECK(ops->forest_tree(device, forest, i, &tree) == AG_DEVICE_OK);
+		std::vector<AgDeviceForestNode> nodes(tree.n_nodes);
+		std::vector<uint8_t> ranks(256), mask(rows.train.size() / 8 + 1);
+		AgDeviceForestLeaf leaf = {};
+		uint32_t shares[3];
+
+		AG_CHECK(tree.is_whole && tree.n_nodes > 2);
+		AG_CHECK(ops->forest_fetch(device, forest, i, nodes.data(), ranks.data(),
+								   is_extra ? nullptr : mask.data()) == AG_DEVICE_OK);
+		leaf.n_rows = nodes[0].n_rows;
+		AG_CHECK(ops->forest_leaves(device, forest, i, &leaf, 1,
+									n_classes > 2 ? shares : nullptr) == AG_DEVICE_OK);
+		AG_CHECK_EQ(leaf.weight, nodes[0].weight);
+	}
+	ops->forest_free(device, forest);
+	ops->matrix_free(device, matrix);
+	ops->close(device);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -171,5 +241,8 @@ main(int argc, char **argv)
 	grow(AG_DEVICE_BEST_FIRST, AG_DEVICE_LOGISTIC, false, 2.0);
 	grow(AG_DEVICE_DEPTHWISE, AG_DEVICE_SOFTMAX, false, 0.0);
 	grow(AG_DEVICE_SYMMETRIC, AG_DEVICE_LOGISTIC, true, 0.0);
+	grow_forest(0, false, 20);
+	grow_forest(3, false, INT64_MAX);
+	grow_forest(2, true, 20);
 	return ag_unit_done("races") + simt::forget_threads();
 }
