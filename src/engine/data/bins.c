@@ -43,7 +43,9 @@ ag_bins_create_wider(const AgContext *ctx, int64_t n_rows, int n_features, int n
 	/* Columns that begin 4 KiB apart would share cache sets. */
 	if (b->column_stride % 4096 == 0)
 		b->column_stride += 64;
-	if (ag_get_zeroed(ctx, 1, sizeof *b->copies, &b->copies) != AG_OK ||
+	if (ag_get_zeroed(ctx, 1, sizeof *b->copies, &b->copies) == AG_OK)
+		pthread_mutex_init(&b->copies->lock, NULL);
+	if (b->copies == NULL ||
 		ag_get_zeroed(ctx, n_columns, sizeof(AgBinFeature), &b->features) != AG_OK ||
 		ag_get_zeroed(ctx, n_columns, (size_t) b->column_stride, &b->columns) != AG_OK)
 	{
@@ -61,6 +63,8 @@ ag_bins_free(AgBins *bins)
 	if (bins == NULL)
 		return;
 	ag_bins_leave_devices(bins);
+	if (bins->copies != NULL)
+		pthread_mutex_destroy(&bins->copies->lock);
 	ag_mem_free(bins->mem, bins->copies);
 	for (int f = 0; f < bins->n_features; f++)
 	{

@@ -3,13 +3,24 @@
  */
 #include "engine/data/bins_device.h"
 
+#include <string.h>
+
+#include "engine/data/bins_private.h"
+
 /* One of a list. */
 typedef struct AgBinsCopy
 {
-	AgGpu *gpu;
+	AgGpu *gpu; /* who made it, and whose share of the device's memory it takes */
 	AgDeviceMatrix *matrix;
 	struct AgBinsCopy *next;
 } AgBinsCopy;
+
+/* Do both stand for the same device? Trainings at the same time have a share of it each. */
+static bool
+is_same_device(const AgGpu *a, const AgGpu *b)
+{
+	return a == b || (a->ops == b->ops && strcmp(a->name, b->name) == 0);
+}
 
 static AgDeviceStatus
 make_copy(const AgContext *ctx, const AgBins *bins, AgGpu *gpu, AgBinsCopy *copy)
@@ -38,15 +49,15 @@ make_copy(const AgContext *ctx, const AgBins *bins, AgGpu *gpu, AgBinsCopy *copy
 	return status;
 }
 
-AgDeviceStatus
-ag_bins_on_device(const AgContext *ctx, const AgBins *bins, AgGpu *gpu, AgDeviceMatrix **matrix)
+/* ag_bins_on_device, one at a time. */
+static AgDeviceStatus
+find_or_make(const AgContext *ctx, const AgBins *bins, AgGpu *gpu, AgDeviceMatrix **matrix)
 {
 	AgDeviceStatus status;
 	AgBinsCopy *copy;
 
-	*matrix = NULL;
-	for (copy = atomic_load(bins->copies); copy != NULL; copy = copy->next)
-		if (copy->gpu == gpu)
+	for (copy = bins->copies->first; copy != NULL; copy = copy->next)
+		if (is_same_device(copy->gpu, gpu))
 		{
 			*matrix = copy->matrix;
 			return AG_DEVICE_OK;
@@ -61,11 +72,22 @@ ag_bins_on_device(const AgContext *ctx, const AgBins *bins, AgGpu *gpu, AgDevice
 		ag_mem_free(bins->mem, copy);
 		return status;
 	}
-	copy->next = atomic_load(bins->copies);
-	while (!atomic_compare_exchange_weak(bins->copies, &copy->next, copy))
-		;
+	copy->next = bins->copies->first;
+	bins->copies->first = copy;
 	*matrix = copy->matrix;
 	return AG_DEVICE_OK;
+}
+
+AgDeviceStatus
+ag_bins_on_device(const AgContext *ctx, const AgBins *bins, AgGpu *gpu, AgDeviceMatrix **matrix)
+{
+	AgDeviceStatus status;
+
+	*matrix = NULL;
+	pthread_mutex_lock(&bins->copies->lock);
+	status = find_or_make(ctx, bins, gpu, matrix);
+	pthread_mutex_unlock(&bins->copies->lock);
+	return status;
 }
 
 void
@@ -75,10 +97,11 @@ ag_bins_leave_devices(AgBins *bins)
 
 	if (bins->copies == NULL)
 		return;
-	for (copy = atomic_exchange(bins->copies, NULL); copy != NULL; copy = next)
+	for (copy = bins->copies->first; copy != NULL; copy = next)
 	{
 		next = copy->next;
 		copy->gpu->ops->matrix_free(copy->gpu->device, copy->matrix);
 		ag_mem_free(bins->mem, copy);
 	}
+	bins->copies->first = NULL;
 }

@@ -1,5 +1,6 @@
 /*
- * bins_device.h - copies of the binned matrix on devices: one a device, made when first asked for, gone with the matrix.
+ * bins_device.h - copies of the binned matrix on devices: one a device, made when first asked for, gone with the matrix. All
+ * models, folds and levels that are trained on a device share it, those that run at the same time too.
  */
 #ifndef AG_BINS_DEVICE_H
 #define AG_BINS_DEVICE_H
@@ -9,7 +10,8 @@
 
 /*
  * The copy on gpu. bins has its row-major copy and isn't changed afterwards. AG_DEVICE_MEMORY when host or device is
- * full; then *matrix is NULL. The device must outlive bins. Threads may call it at the same time, each with a gpu of its own.
+ * full; then *matrix is NULL. A copy takes the share of the first gpu of its device, which must outlive bins. Threads may call it at
+ * the same time, each with a gpu of its own: the others wait for the first one's upload.
  */
 AgDeviceStatus ag_bins_on_device(const AgContext *ctx, const AgBins *bins, AgGpu *gpu,
 								 AgDeviceMatrix **matrix);

@@ -4,8 +4,17 @@
 #ifndef AG_BINS_PRIVATE_H
 #define AG_BINS_PRIVATE_H
 
+#include <pthread.h>
+
 #include "engine/data/bins.h"
 #include "engine/data/order.h"
+
+/* A matrix's copies on devices: bins_device.c. */
+typedef struct AgBinsCopies
+{
+	pthread_mutex_t lock;
+	struct AgBinsCopy *first;
+} AgBinsCopies;
 
 /*
  * Chooses at most max_bins - 1 ascending cuts from n values, none of them NaN; keys is their order-preserving form
