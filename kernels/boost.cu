@@ -22,17 +22,17 @@ struct Sizes
 };
 
 static Sizes
-sizes_of(const AgDeviceMatrix *matrix, const AgDeviceBoostSpec *spec)
+sizes_of(const AgDeviceShape *shape, const AgDeviceBoostSpec *spec)
 {
 	Sizes sizes = {};
-	int64_t n_features = matrix->view.n_features;
+	int64_t n_features = shape->n_features;
 	int64_t per_node =
 		2 * n_features * (int64_t) (sizeof(AgkFound) + AGK_BINS * sizeof(uint32_t) + 8);
 	int64_t most = AGK_STEP_BYTES / per_node;
 	bool is_symmetric = spec->order == AG_DEVICE_SYMMETRIC;
 
 	sizes.n_features = n_features;
-	sizes.n_cells = matrix->view.n_cells;
+	sizes.n_cells = shape->n_cells;
 	if (spec->order == AG_DEVICE_BEST_FIRST)
 		most = most < AGK_SPECULATE ? most : AGK_SPECULATE;
 	else
@@ -56,11 +56,10 @@ sizes_of(const AgDeviceMatrix *matrix, const AgDeviceBoostSpec *spec)
 /* Everything, in one place for both the estimate and the taking: visits every array with its number of items. */
 template <class Visit>
 static AgDeviceStatus
-each_array(AgDeviceBoost *b, const AgDeviceMatrix *matrix, const AgDeviceBoostSpec *spec,
-		   Visit visit)
+each_array(AgDeviceBoost *b, const AgDeviceShape *shape, const AgDeviceBoostSpec *spec, Visit visit)
 {
-	Sizes sizes = sizes_of(matrix, spec);
-	int64_t n_rows = matrix->view.n_rows, n_train = spec->n_train, n_valid = spec->n_valid;
+	Sizes sizes = sizes_of(shape, spec);
+	int64_t n_rows = shape->n_rows, n_train = spec->n_train, n_valid = spec->n_valid;
 	bool is_symmetric = spec->order == AG_DEVICE_SYMMETRIC;
 	bool is_regression = spec->loss == AG_DEVICE_SQUARED;
 	int64_t n_may_use = !sizes.has_draws_of_features ? 0
@@ -111,14 +110,13 @@ each_array(AgDeviceBoost *b, const AgDeviceMatrix *matrix, const AgDeviceBoostSp
 }
 
 int64_t
-agk_boost_memory(AgDevice *device, const AgDeviceMatrix *matrix, const AgDeviceBoostSpec *spec)
+agk_boost_memory(const AgDeviceShape *shape, const AgDeviceBoostSpec *spec)
 {
 	AgDeviceBoost none = {};
-	/* a bag, and scores before steps */
-	int64_t n_bytes = 4 * spec->n_train + 8 * matrix->view.n_rows;
+	/* a bag, marks of rows that come in blocks, and scores before steps */
+	int64_t n_bytes = 5 * spec->n_train + 8 * shape->n_rows;
 
-	(void) device;
-	(void) each_array(&none, matrix, spec, [&](auto *array, int64_t n) {
+	(void) each_array(&none, shape, spec, [&](auto *array, int64_t n) {
 		n_bytes += n * (int64_t) sizeof(*array->at) + 256;
 		return AG_DEVICE_OK;
 	});
@@ -206,11 +204,20 @@ look(AgDeviceBoost *b, const Sizes *sizes)
 	growth->fraction_bynode = spec->fraction_bynode;
 }
 
+static AgDeviceShape
+shape_of(const AgDeviceMatrix *matrix)
+{
+	AgDeviceShape shape = {matrix->view.n_rows, matrix->view.n_cells, matrix->view.n_features};
+
+	return shape;
+}
+
 static AgDeviceStatus
 take(AgDevice *device, AgDeviceBoost *b)
 {
-	Sizes sizes = sizes_of(b->matrix, &b->spec);
-	int64_t wanted = agk_boost_memory(device, b->matrix, &b->spec);
+	AgDeviceShape shape = shape_of(b->matrix);
+	Sizes sizes = sizes_of(&shape, &b->spec);
+	int64_t wanted = agk_boost_memory(&shape, &b->spec);
 
 	if (wanted > device->limit_bytes - device->used_bytes)
 	{
@@ -220,7 +227,7 @@ take(AgDevice *device, AgDeviceBoost *b)
 				 (double) (device->limit_bytes - device->used_bytes) / 1e6);
 		return AG_DEVICE_MEMORY;
 	}
-	AGK_TRY(each_array(b, b->matrix, &b->spec,
+	AGK_TRY(each_array(b, &shape, &b->spec,
 					   [&](auto *array, int64_t n) { return agk_get(device, n, array); }));
 	b->host_nodes = static_cast<AgkNode *>(calloc((size_t) sizes.max_nodes, sizeof(AgkNode)));
 	b->host_final = static_cast<int32_t *>(calloc((size_t) sizes.max_nodes, sizeof(int32_t)));
@@ -266,14 +273,18 @@ agk_boost_create(AgDevice *device, const AgDeviceMatrix *matrix, const AgDeviceB
 void
 agk_boost_free(AgDevice *device, AgDeviceBoost *b)
 {
+	AgDeviceShape shape;
+
 	if (b == nullptr)
 		return;
-	(void) each_array(b, b->matrix, &b->spec, [&](auto *array, int64_t n) {
+	shape = shape_of(b->matrix);
+	(void) each_array(b, &shape, &b->spec, [&](auto *array, int64_t n) {
 		(void) n;
 		agk_give(device, array);
 		return AG_DEVICE_OK;
 	});
 	agk_give(device, &b->bag);
+	agk_give(device, &b->marks);
 	agk_give(device, &b->kept_scores);
 	free(b->host_nodes);
 	free(b->host_final);

@@ -93,6 +93,8 @@ struct AgkGrowth
 	int32_t *final_nodes;   /* [max_nodes] the leaves */
 	int64_t *final_ends;    /* [max_nodes] sums of their chunks */
 	uint32_t *ids[2], *grads[2];
+	uint8_t
+		*marks; /* [n_train] by place in the lists: goes left; null: rows needn't come in blocks */
 	/* symmetric */
 	double *feature_score; /* [n_features] */
 	int32_t *feature_cut;  /* [n_features] */
@@ -134,6 +136,7 @@ struct AgDeviceBoost
 	AgkArray<int64_t> chunk_ends, n_left, slots, final_ends;
 	AgkArray<AgkFound> found;
 	AgkArray<uint8_t> is_flagged, may_use, is_used, may_cut;
+	AgkArray<uint8_t> marks; /* taken when first needed */
 	AgkArray<uint32_t> counts, ids[2], grads[2];
 	AgkArray<double> feature_score;
 	AgkGrowth growth;    /* the view of it */

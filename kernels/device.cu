@@ -249,17 +249,13 @@ device_why(AgDevice *device)
 }
 
 const AgDeviceOps agk_ops = {
-	AG_DEVICE_ABI,     "cuda",
-	device_open,       device_close,
-	device_memory,     device_why,
-	agk_matrix_create, agk_matrix_free,
-	agk_boost_memory,  agk_boost_create,
-	agk_boost_free,    agk_boost_gradients,
-	agk_boost_draw,    agk_boost_grow,
-	agk_boost_step,    agk_boost_sums,
-	agk_boost_unstep,  agk_boost_add,
-	agk_boost_valid,   agk_forest_memory,
-	agk_forest_create, agk_forest_free,
-	agk_forest_grow,   agk_forest_tree,
-	agk_forest_fetch,  agk_forest_leaves,
+	AG_DEVICE_ABI,       "cuda",           device_open,
+	device_close,        device_memory,    device_why,
+	agk_matrix_create,   agk_matrix_free,  agk_matrix_layout,
+	agk_boost_memory,    agk_boost_create, agk_boost_free,
+	agk_boost_gradients, agk_boost_draw,   agk_boost_grow,
+	agk_boost_step,      agk_boost_sums,   agk_boost_unstep,
+	agk_boost_add,       agk_boost_valid,  agk_forest_memory,
+	agk_forest_create,   agk_forest_free,  agk_forest_grow,
+	agk_forest_tree,     agk_forest_fetch, agk_forest_leaves,
 };

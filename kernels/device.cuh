@@ -115,9 +115,9 @@ extern const AgDeviceOps agk_ops;
 AgDeviceStatus agk_matrix_create(AgDevice *device, const AgDeviceBins *bins,
 								 AgDeviceMatrix **matrix);
 void agk_matrix_free(AgDevice *device, AgDeviceMatrix *matrix);
+void agk_matrix_layout(const AgDeviceMatrix *matrix, AgDeviceLayout *layout);
 /* boost.cu */
-int64_t agk_boost_memory(AgDevice *device, const AgDeviceMatrix *matrix,
-						 const AgDeviceBoostSpec *spec);
+int64_t agk_boost_memory(const AgDeviceShape *shape, const AgDeviceBoostSpec *spec);
 AgDeviceStatus agk_boost_create(AgDevice *device, const AgDeviceMatrix *matrix,
 								const AgDeviceBoostSpec *spec, AgDeviceBoost **boost);
 void agk_boost_free(AgDevice *device, AgDeviceBoost *boost);
@@ -141,7 +141,7 @@ AgDeviceStatus agk_boost_add(AgDevice *device, AgDeviceBoost *boost, int output,
 							 const double *values);
 
 /* forest.cu */
-int64_t agk_forest_memory(AgDevice *device, const AgDeviceMatrix *matrix,
+int64_t agk_forest_memory(AgDevice *device, const AgDeviceShape *shape,
 						  const AgDeviceForestSpec *spec, int32_t n_trees);
 AgDeviceStatus agk_forest_create(AgDevice *device, const AgDeviceMatrix *matrix,
 								 const AgDeviceForestSpec *spec, AgDeviceForest **forest,

@@ -36,10 +36,10 @@ shared_of(const AgDevice *device, const AgDeviceForestSpec *spec, bool *in_share
 /* Everything, in one place for both the estimate and the taking: visits every array with its number of items. */
 template <class Visit>
 static AgDeviceStatus
-each_array(const AgDevice *device, AgDeviceForest *f, const AgDeviceMatrix *matrix,
+each_array(const AgDevice *device, AgDeviceForest *f, const AgDeviceShape *shape,
 		   const AgDeviceForestSpec *spec, int64_t n_slots, int64_t max_nodes, Visit visit)
 {
-	int64_t n_rows = matrix->view.n_rows, n_features = matrix->view.n_features;
+	int64_t n_rows = shape->n_rows, n_features = shape->n_features;
 	int64_t n_cells = n_slots * AGK_WARPS * AG_FOREST_BINS * spec->n_classes;
 	bool is_numbers = spec->n_classes == 0, in_shared;
 
@@ -71,13 +71,13 @@ each_array(const AgDevice *device, AgDeviceForest *f, const AgDeviceMatrix *matr
 }
 
 int64_t
-agk_forest_memory(AgDevice *device, const AgDeviceMatrix *matrix, const AgDeviceForestSpec *spec,
+agk_forest_memory(AgDevice *device, const AgDeviceShape *shape, const AgDeviceForestSpec *spec,
 				  int32_t n_trees)
 {
 	AgDeviceForest none = {};
 	int64_t n_bytes = 0;
 
-	(void) each_array(device, &none, matrix, spec, n_trees, most_nodes(spec),
+	(void) each_array(device, &none, shape, spec, n_trees, most_nodes(spec),
 					  [&](auto *array, int64_t n) {
 						  n_bytes += n * (int64_t) sizeof(*array->at) + 256;
 						  return AG_DEVICE_OK;
@@ -163,12 +163,12 @@ fill(AgDevice *device, AgDeviceForest *f, const AgDeviceForestSpec *spec)
 
 /* Trees at a time: all that fill the device, as far as memory goes; 0: not even one. */
 static int32_t
-slots_of(AgDevice *device, const AgDeviceMatrix *matrix, const AgDeviceForestSpec *spec)
+slots_of(AgDevice *device, const AgDeviceShape *shape, const AgDeviceForestSpec *spec)
 {
 	int64_t room = device->limit_bytes - device->used_bytes;
 	int32_t n = spec->n_trees < device->n_blocks ? spec->n_trees : device->n_blocks;
 
-	while (n > 0 && agk_forest_memory(device, matrix, spec, n) > room)
+	while (n > 0 && agk_forest_memory(device, shape, spec, n) > room)
 		n = n > 8 ? n - n / 8 : n - 1;
 	return n;
 }
@@ -176,21 +176,23 @@ slots_of(AgDevice *device, const AgDeviceMatrix *matrix, const AgDeviceForestSpe
 static AgDeviceStatus
 take(AgDevice *device, AgDeviceForest *f, const AgDeviceForestSpec *spec)
 {
+	const AgkMatrix *matrix = &f->matrix->view;
+	AgDeviceShape shape = {matrix->n_rows, matrix->n_cells, matrix->n_features};
 	int64_t max_nodes = most_nodes(spec);
 	bool in_shared;
 
-	f->n_slots = slots_of(device, f->matrix, spec);
+	f->n_slots = slots_of(device, &shape, spec);
 	if (f->n_slots < 1)
 	{
 		snprintf(device->why, sizeof(device->why),
 				 "it needs %.1f MB of GPU %d, where %.1f MB of this fit's share are left",
-				 (double) agk_forest_memory(device, f->matrix, spec, 1) / 1e6, device->index,
+				 (double) agk_forest_memory(device, &shape, spec, 1) / 1e6, device->index,
 				 (double) (device->limit_bytes - device->used_bytes) / 1e6);
 		return AG_DEVICE_MEMORY;
 	}
 	f->shared_bytes = shared_of(device, spec, &in_shared);
 	AGK_TRY(agk_forest_prepare(device, f->shared_bytes));
-	AGK_TRY(each_array(device, f, f->matrix, spec, f->n_slots, max_nodes,
+	AGK_TRY(each_array(device, f, &shape, spec, f->n_slots, max_nodes,
 					   [&](auto *array, int64_t n) { return agk_get(device, n, array); }));
 	f->host_trees =
 		static_cast<AgkForestTree *>(calloc((size_t) f->n_slots, sizeof(AgkForestTree)));
@@ -215,6 +217,12 @@ agk_forest_create(AgDevice *device, const AgDeviceMatrix *matrix, const AgDevice
 	AGK_TRY(agk_enter(device));
 	if (spec->n_classes > AGK_FOREST_CLASSES)
 		return agk_refuse(device, "forests of more than 64 classes are grown on the CPU only");
+	if (matrix->view.n_block_rows > 0)
+	{
+		(void) agk_refuse(device, "a forest needs all of the bins at a time, and this fit's share "
+								  "of the GPU's memory doesn't hold them");
+		return AG_DEVICE_MEMORY;
+	}
 	if (spec->n_train > UINT32_MAX / 4)
 		return agk_refuse(device, "there are more rows than a forest on a GPU can have");
 	f = static_cast<AgDeviceForest *>(calloc(1, sizeof(AgDeviceForest)));
@@ -236,10 +244,11 @@ void
 agk_forest_free(AgDevice *device, AgDeviceForest *f)
 {
 	AgDeviceForestSpec none = {};
+	AgDeviceShape shape = {};
 
 	if (f == nullptr)
 		return;
-	(void) each_array(device, f, f->matrix, &none, 0, 0, [&](auto *array, int64_t n) {
+	(void) each_array(device, f, &shape, &none, 0, 0, [&](auto *array, int64_t n) {
 		(void) n;
 		agk_give(device, array);
 		return AG_DEVICE_OK;

@@ -124,7 +124,6 @@ rank_levels(const AgkForest &forest, int f, uint64_t halves, const uint64_t *row
 {
 	__shared__ int64_t sums[AG_FOREST_BINS], weights[AG_FOREST_BINS];
 	__shared__ uint32_t n_rows[AG_FOREST_BINS];
-	const uint8_t *column = forest.matrix.columns + f * forest.matrix.column_stride;
 	bool is_by_target = ag_forest_is_by_target(halves);
 
 	for (int b = threadIdx.x; b < AG_FOREST_BINS; b += blockDim.x)
@@ -136,7 +135,7 @@ rank_levels(const AgkForest &forest, int f, uint64_t halves, const uint64_t *row
 	for (int64_t i = threadIdx.x; is_by_target && i < n; i += blockDim.x)
 	{
 		int64_t weight = ag_forest_row_weight(rows[i], forest.weights, factors, shift);
-		unsigned bin = column[(uint32_t) rows[i]];
+		unsigned bin = agk_bin(forest.matrix, f, (uint32_t) rows[i]);
 
 		atomicAdd(n_rows + bin, 1u);
 		agk_add(weights + bin, weight);

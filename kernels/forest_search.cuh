@@ -131,8 +131,7 @@ static __device__ inline unsigned
 agk_forest_bin(const AgkForest &forest, int f, const uint8_t *ranks, bool by_rows, uint32_t id)
 {
 	const AgkMatrix &matrix = forest.matrix;
-	unsigned bin = by_rows ? matrix.rows[id * matrix.row_stride + f]
-						   : matrix.columns[f * matrix.column_stride + id];
+	unsigned bin = by_rows ? matrix.rows[id * matrix.row_stride + f] : agk_bin(matrix, f, id);
 
 	return ranks != nullptr ? ranks[bin] : bin;
 }

@@ -394,8 +394,8 @@ number_nodes(AgDeviceBoost *boost, AgDeviceTree *tree)
 
 /* ---- the whole ---- */
 
-static void
-begin_growth(const AgDevice *device, AgDeviceBoost *boost, const AgDeviceTreeOrder *order)
+static AgDeviceStatus
+begin_growth(AgDevice *device, AgDeviceBoost *boost, const AgDeviceTreeOrder *order)
 {
 	AgkGrowth *growth = &boost->growth;
 
@@ -411,6 +411,13 @@ begin_growth(const AgDevice *device, AgDeviceBoost *boost, const AgDeviceTreeOrd
 	growth->n_blocks = device->n_blocks;
 	growth->at_level = 0;
 	growth->is_final = 0;
+	growth->marks = nullptr;
+	if (growth->matrix.n_block_rows == 0)
+		return AG_DEVICE_OK;
+	if (boost->marks.at == nullptr)
+		AGK_TRY(agk_get(device, boost->spec.n_train, &boost->marks));
+	growth->marks = boost->marks.at;
+	return AG_DEVICE_OK;
 }
 
 /* Steps until the tree is done. */
@@ -483,7 +490,7 @@ agk_boost_grow(AgDevice *device, AgDeviceBoost *boost, const AgDeviceTreeOrder *
 
 	tree->is_cut_short = false;
 	AGK_TRY(agk_enter(device));
-	begin_growth(device, boost, order);
+	AGK_TRY(begin_growth(device, boost, order));
 	AGK_TRY(agk_upload(device, boost->is_used.at, order->is_used, growth->matrix.n_features));
 	AGK_TRY(agk_quantise(device, boost, order));
 	if (growth->is_symmetric)

@@ -38,9 +38,12 @@ add_rows(const AgkMatrix &matrix, int first, int last, const uint32_t *ids, cons
 		int w = static_cast<int>(item % n_words);
 		uint32_t packed = grads[i], word;
 		int n = last - first - 4 * w < 4 ? last - first - 4 * w : 4;
+		int64_t id = ids[i];
 
+		if (!agk_is_here(matrix, id))
+			continue;
 		word = *reinterpret_cast<const uint32_t *>(
-			matrix.rows + (int64_t) ids[i] * matrix.row_stride + first + 4 * w);
+			matrix.rows + (id - matrix.first_row) * matrix.row_stride + first + 4 * w);
 		add_word(g, h, matrix.offset + first, 4 * w, n, word, (int32_t) packed >> 16,
 				 packed & 0xffffu);
 	}
@@ -108,8 +111,11 @@ agk_histograms(AgDevice *device, const AgkGrowth *growth)
 	unsigned grid =
 		agk_grid(device, least + growth->most_expand * AGK_CHUNK_LEAST, AGK_CHUNK_LEAST);
 	size_t shared_bytes = (size_t) growth->matrix.slab_cells * 2 * sizeof(int32_t);
+	AgkGrowth own = *growth;
 
-	AGK_LAUNCH(agk_build_histograms, dim3(grid, (unsigned) growth->matrix.n_slabs), AGK_THREADS,
-			   shared_bytes, device->stream, *growth);
+	AGK_TRY(agk_each_block(device, &own.matrix, [&] {
+		AGK_LAUNCH(agk_build_histograms, dim3(grid, (unsigned) own.matrix.n_slabs), AGK_THREADS,
+				   shared_bytes, device->stream, own);
+	}));
 	return agk_launched(device, "building histograms");
 }

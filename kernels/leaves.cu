@@ -128,8 +128,7 @@ agk_add_pieces(AgkGrowth growth, const double *values, double *scores)
 struct RouteTask
 {
 	const AgkRouteNode *nodes;
-	const uint8_t *columns;
-	int64_t column_stride;
+	AgkMatrix matrix;
 	const uint32_t *rows;
 	int64_t n_rows;
 	const double *values; /* [n_leaves] by leaf */
@@ -148,10 +147,12 @@ agk_route_rows(RouteTask task)
 		uint32_t row = task.rows[i];
 		int32_t at = 0;
 
+		if (!agk_is_here(task.matrix, row))
+			continue;
 		while (at < task.n_inner)
 		{
 			const AgkRouteNode *node = task.nodes + at;
-			unsigned bin = task.columns[node->feature * task.column_stride + row];
+			unsigned bin = agk_bin(task.matrix, node->feature, row);
 
 			at = node->next[node->left_bits[bin >> 5] >> (bin & 31) & 1];
 		}
@@ -176,16 +177,17 @@ route(AgDevice *device, AgDeviceBoost *boost, const uint32_t *rows, int64_t n_ro
 	if (n_rows == 0)
 		return AG_DEVICE_OK;
 	task.nodes = boost->route.at;
-	task.columns = boost->grown_on->view.columns;
-	task.column_stride = boost->grown_on->view.column_stride;
+	task.matrix = boost->grown_on->view;
 	task.rows = rows;
 	task.n_rows = n_rows;
 	task.values = boost->values.at;
 	task.scores = scores;
 	task.stride = stride;
 	task.n_inner = boost->n_inner;
-	AGK_LAUNCH(agk_route_rows, agk_grid(device, n_rows, AGK_THREADS), AGK_THREADS, 0,
-			   device->stream, task);
+	AGK_TRY(agk_each_block(device, &task.matrix, [&] {
+		AGK_LAUNCH(agk_route_rows, agk_grid(device, n_rows, AGK_THREADS), AGK_THREADS, 0,
+				   device->stream, task);
+	}));
 	return agk_launched(device, "adding a tree to scores");
 }
 

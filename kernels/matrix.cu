@@ -2,14 +2,18 @@
  * matrix.cu - the binned matrix on the device.
  *
  * It comes once and serves every model, fold and level: row-major for histograms, column-major for partitions and for rows
- * that go through a tree.
+ * that go through a tree. Where memory is short the column-major copy stays away; where it is shorter still, rows come in blocks
+ * whenever they are looked at. Sums are of integers, so that nothing depends on it but the time.
  */
 #include "kernels/matrix.cuh"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define AGK_CELL_BYTES 8 /* a bin's two sums in shared memory */
+#define AGK_CELL_BYTES 8    /* a bin's two sums in shared memory */
+#define AGK_MOST_BLOCKS 64  /* with more the CPU is as fast */
+#define AGK_SMALL_ARRAYS 12 /* each takes some more than its bytes */
 
 /* What is computed on the host before it goes there. */
 struct Layout
@@ -114,14 +118,51 @@ lay_out(const AgDevice *device, const AgDeviceBins *bins, Layout *layout, AgkMat
 	return true;
 }
 
+/* As much as there is room for. */
+static AgDeviceStatus
+choose_layout(AgDevice *device, const AgDeviceBins *bins, const Layout *layout,
+			  AgDeviceMatrix *matrix)
+{
+	AgkMatrix *view = &matrix->view;
+	int64_t n = bins->n_features, n_blocks;
+	int64_t small = 8 * (layout->n_cuts + layout->n_centers) + 64 * n + AGK_SMALL_ARRAYS * 512;
+	int64_t rows = bins->n_rows * bins->row_stride, columns = n * bins->column_stride;
+	int64_t left = device->limit_bytes - device->used_bytes;
+	int64_t room = left - bins->spare_bytes - small;
+
+	view->host_rows = bins->rows;
+	view->end_row = bins->n_rows;
+	matrix->has_columns = rows + columns <= room;
+	if (rows <= room)
+		return AG_DEVICE_OK;
+	view->n_block_rows = room / bins->row_stride;
+	n_blocks = view->n_block_rows > 0 ? (bins->n_rows + view->n_block_rows - 1) / view->n_block_rows
+									  : AGK_MOST_BLOCKS + 1;
+	if (n_blocks <= AGK_MOST_BLOCKS)
+	{
+		view->n_block_rows = (bins->n_rows + n_blocks - 1) / n_blocks;
+		return AG_DEVICE_OK;
+	}
+	snprintf(device->why, sizeof(device->why),
+			 "it needs %.1f MB of GPU %d and as much of %.1f MB of bins as fits, where %.1f MB of "
+			 "this fit's share are left",
+			 (double) bins->spare_bytes / 1e6, device->index, (double) rows / 1e6,
+			 (double) left / 1e6);
+	return AG_DEVICE_MEMORY;
+}
+
 static AgDeviceStatus
 upload(AgDevice *device, const AgDeviceBins *bins, const Layout *layout, AgDeviceMatrix *matrix)
 {
 	AgkMatrix *view = &matrix->view;
 	int64_t n = bins->n_features;
 
-	AGK_TRY(agk_get_filled(device, bins->n_rows * bins->row_stride, bins->rows, &matrix->rows));
-	AGK_TRY(agk_get_filled(device, n * bins->column_stride, bins->columns, &matrix->columns));
+	if (view->n_block_rows > 0)
+		AGK_TRY(agk_get(device, view->n_block_rows * bins->row_stride, &matrix->rows));
+	else
+		AGK_TRY(agk_get_filled(device, bins->n_rows * bins->row_stride, bins->rows, &matrix->rows));
+	if (matrix->has_columns)
+		AGK_TRY(agk_get_filled(device, n * bins->column_stride, bins->columns, &matrix->columns));
 	AGK_TRY(agk_get_filled(device, n, layout->n_bins, &matrix->n_bins));
 	AGK_TRY(agk_get_filled(device, n, layout->is_category, &matrix->is_category));
 	AGK_TRY(agk_get_filled(device, n, layout->has_other, &matrix->has_other));
@@ -169,6 +210,8 @@ agk_matrix_create(AgDevice *device, const AgDeviceBins *bins, AgDeviceMatrix **c
 	matrix->view.row_stride = bins->row_stride;
 	matrix->view.column_stride = bins->column_stride;
 	if (lay_out(device, bins, &layout, &matrix->view))
+		status = choose_layout(device, bins, &layout, matrix);
+	if (status == AG_DEVICE_OK)
 		status = upload(device, bins, &layout, matrix);
 	layout_free(&layout);
 	if (status == AG_DEVICE_OK)
@@ -176,6 +219,18 @@ agk_matrix_create(AgDevice *device, const AgDeviceBins *bins, AgDeviceMatrix **c
 	else
 		agk_matrix_free(device, matrix);
 	return status;
+}
+
+void
+agk_matrix_layout(const AgDeviceMatrix *matrix, AgDeviceLayout *layout)
+{
+	const AgkMatrix *view = &matrix->view;
+
+	layout->n_bytes = matrix->rows.n_bytes + matrix->columns.n_bytes;
+	layout->has_columns = matrix->has_columns;
+	layout->n_blocks = view->n_block_rows > 0
+						   ? static_cast<int32_t>((view->n_rows - 1) / view->n_block_rows + 1)
+						   : 0;
 }
 
 void

@@ -6,13 +6,34 @@
  */
 #include "kernels/block.cuh"
 
-/* Does listed row i of the node go left? */
+/* Does listed row i of the node, with that id, go left? */
 static __device__ inline bool
-goes_left(const AgkGrowth &growth, const AgDeviceSplit *split, uint32_t id)
+goes_left(const AgkGrowth &growth, const AgkNode *node, int64_t i, uint32_t id)
 {
-	unsigned bin = growth.matrix.columns[split->feature * growth.matrix.column_stride + id];
+	if (growth.marks != nullptr)
+		return growth.marks[node->begin + i] != 0;
+	return agk_goes_left(&node->split, agk_bin(growth.matrix, node->split.feature, id));
+}
 
-	return agk_goes_left(split, bin);
+/* Marks rows of the block that is there. */
+__global__ void
+agk_mark_left(AgkGrowth growth)
+{
+	const AgkState *state = growth.state;
+
+	for (int64_t item = blockIdx.x; item < state->n_chunks; item += gridDim.x)
+	{
+		int e = agk_find(growth.chunk_ends, state->n_expand, item);
+		const AgkNode *node = growth.nodes + growth.expand[e];
+		const uint32_t *ids = growth.ids[node->list] + node->begin;
+		int64_t begin = (item - (e > 0 ? growth.chunk_ends[e - 1] : 0)) * state->chunk;
+		int64_t end = begin + state->chunk < node->n_rows ? begin + state->chunk : node->n_rows;
+
+		for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x)
+			if (agk_is_here(growth.matrix, ids[i]))
+				growth.marks[node->begin + i] = agk_goes_left(
+					&node->split, agk_bin(growth.matrix, node->split.feature, ids[i]));
+	}
 }
 
 /* Left rows of each chunk; and the new histograms are cleared on the way. */
@@ -33,7 +54,7 @@ agk_count_left(AgkGrowth growth)
 		int n_left = 0;
 
 		for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x)
-			n_left += goes_left(growth, &node->split, ids[i]);
+			n_left += goes_left(growth, node, i, ids[i]);
 		n_left = agk_block_sum(n_left);
 		if (threadIdx.x == 0)
 		{
@@ -69,7 +90,7 @@ write_chunk(const AgkGrowth &growth, const AgkNode *node, int64_t begin, int64_t
 		{
 			id = from_ids[i];
 			grad = from_grads[i];
-			is_left = goes_left(growth, &node->split, id);
+			is_left = goes_left(growth, node, i, id);
 		}
 		before = agk_block_scan(is_left ? 1 : 0, &n_left);
 		if (is_here)
@@ -111,6 +132,14 @@ agk_partition(AgDevice *device, const AgkGrowth *growth)
 	unsigned grid =
 		agk_grid(device, growth->n_rows + growth->most_expand * AGK_CHUNK_LEAST, AGK_CHUNK_LEAST);
 
+	if (growth->marks != nullptr)
+	{
+		AgkGrowth own = *growth;
+
+		AGK_TRY(agk_each_block(device, &own.matrix, [&] {
+			AGK_LAUNCH(agk_mark_left, grid, AGK_THREADS, 0, device->stream, own);
+		}));
+	}
 	AGK_LAUNCH(agk_count_left, grid, AGK_THREADS, 0, device->stream, *growth);
 	AGK_LAUNCH(agk_move_rows, grid, AGK_THREADS, 0, device->stream, *growth);
 	return agk_launched(device, "moving rows");

@@ -408,12 +408,15 @@ agk_count_rows(AgkGrowth growth, int only_flagged)
 			counts[b] = 0;
 		__syncthreads();
 		for (int64_t i = threadIdx.x; i < child.n_rows; i += blockDim.x)
-			atomicAdd(counts + matrix.columns[f * matrix.column_stride +
-											  growth.ids[child.list][child.begin + i]],
-					  1u);
+		{
+			int64_t id = growth.ids[child.list][child.begin + i];
+
+			if (agk_is_here(matrix, id))
+				atomicAdd(counts + agk_bin(matrix, f, id), 1u);
+		}
 		__syncthreads();
 		for (int b = threadIdx.x; b < AGK_BINS; b += blockDim.x)
-			to[b] = counts[b];
+			to[b] = counts[b] + (matrix.first_row > 0 ? to[b] : 0); /* blocks before */
 	}
 }
 
@@ -539,6 +542,14 @@ agk_pick_splits(AgkGrowth growth, int may_flag)
 
 /* ---- the whole search of a step ---- */
 
+static AgDeviceStatus
+count_rows(AgDevice *device, AgkGrowth growth, unsigned grid, int only_flagged)
+{
+	return agk_each_block(device, &growth.matrix, [&] {
+		AGK_LAUNCH(agk_count_rows, grid, AGK_THREADS, 0, device->stream, growth, only_flagged);
+	});
+}
+
 AgDeviceStatus
 agk_search(AgDevice *device, AgkGrowth *growth)
 {
@@ -553,7 +564,7 @@ agk_search(AgDevice *device, AgkGrowth *growth)
 	AGK_LAUNCH(agk_search_numbers, grid, AGK_THREADS, 0, device->stream, *growth);
 	if (growth->matrix.n_categories > 0 || growth->always_counts)
 	{
-		AGK_LAUNCH(agk_count_rows, wide, AGK_THREADS, 0, device->stream, *growth, 0);
+		AGK_TRY(count_rows(device, *growth, wide, 0));
 		if (growth->always_counts) /* numbers, now that their rows are known */
 			AGK_LAUNCH(agk_search_again, grid, AGK_THREADS, 0, device->stream, *growth);
 		AGK_TRY(agk_search_categories(device, growth));
@@ -563,7 +574,7 @@ agk_search(AgDevice *device, AgkGrowth *growth)
 	{
 		AGK_LAUNCH(agk_pick_splits, agk_grid(device, n_children, 1), AGK_THREADS, 0, device->stream,
 				   *growth, 1);
-		AGK_LAUNCH(agk_count_rows, wide, AGK_THREADS, 0, device->stream, *growth, 1);
+		AGK_TRY(count_rows(device, *growth, wide, 1));
 		AGK_LAUNCH(agk_search_again, grid, AGK_THREADS, 0, device->stream, *growth);
 	}
 	growth->is_final = 1;

@@ -253,6 +253,98 @@ check_machines(void)
 	sim_machine_reset(2, 227 << 10, 0);
 }
 
+/* ---- memory ---- */
+
+static AgDeviceLayout made_layout;
+static int64_t made_spare;
+
+static AgDeviceStatus
+noted_create(AgDevice *device, const AgDeviceBins *bins, AgDeviceMatrix **matrix)
+{
+	AgDeviceStatus status = table_of_ops.ops->matrix_create(device, bins, matrix);
+
+	made_layout = (AgDeviceLayout){0};
+	made_spare = bins->spare_bytes;
+	if (status == AG_DEVICE_OK)
+		table_of_ops.ops->matrix_layout(*matrix, &made_layout);
+	return status;
+}
+
+/* Trains with so much memory; the model is the CPU's. True: on the GPU. */
+static bool
+train_within(int64_t limit, const Table *table, const AgTrainData *data,
+			 const AgBoostParams *params, const AgWriter *our_bytes)
+{
+	AgDeviceOps ops = *table_of_ops.ops;
+	AgBoostResult result;
+	AgWriter bytes;
+	There there;
+	bool on_gpu;
+
+	there_init(&there, limit);
+	ops.matrix_create = noted_create;
+	there.gpu.ops = &ops;
+	AG_REQUIRE(train(&there.bench.ctx, data, params, table, &result) == AG_OK);
+	bytes = model_bytes(&there.bench.ctx, result.trees);
+	AG_CHECK(same_bytes(our_bytes, &bytes));
+	on_gpu = result.on_gpu;
+	AG_CHECK(on_gpu || (result.gpu_failed && strstr(result.cpu_because, "share") != NULL));
+	ag_writer_free(&bytes);
+	ag_boost_result_free(&there.bench.ctx, &result);
+	ag_bins_leave_devices(table->bins);
+	there_end(&there);
+	return on_gpu;
+}
+
+/* With both copies of the bins there, with rows only, with blocks of rows, and with nothing: the same trees. */
+static void
+check_memory(AgBoostParams params, int n_categories)
+{
+	AgBoostResult ours;
+	AgWriter bytes;
+	Bench here;
+	Table table;
+	AgTrainData data;
+	int64_t rows, need;
+
+	bench_init(&here, 1);
+	table_init(&table, 1500, 40 - n_categories, n_categories, 12, 0.1, 2, 6);
+	table_bin(&table, &here.ctx, 16);
+	data = table_data(&table, AG_PROBLEM_BINARY, 2);
+	rows = table.bins->n_rows * table.bins->row_stride;
+	AG_REQUIRE(train(&here.ctx, &data, &params, &table, &ours) == AG_OK);
+	bytes = model_bytes(&here.ctx, ours.trees);
+	AG_CHECK(train_within(INT64_C(1) << 40, &table, &data, &params, &bytes));
+	AG_CHECK(made_layout.has_columns && made_layout.n_blocks == 0 && made_spare > 100000);
+	need = made_spare;
+	AG_CHECK(train_within(need + rows + 40000, &table, &data, &params, &bytes));
+	AG_CHECK(!made_layout.has_columns && made_layout.n_blocks == 0);
+	AG_CHECK_EQ(made_layout.n_bytes, rows);
+	AG_CHECK(train_within(need + 45000, &table, &data, &params, &bytes));
+	AG_CHECK(!made_layout.has_columns && made_layout.n_blocks > 2);
+	AG_CHECK(made_layout.n_bytes < rows / 2);
+	AG_CHECK(!train_within(need, &table, &data, &params, &bytes));
+	ag_writer_free(&bytes);
+	ag_boost_result_free(&here.ctx, &ours);
+	table_end(&table);
+	bench_end(&here);
+}
+
+static void
+check_memories(void)
+{
+	AgBoostParams gbm = gbm_params(2), xgb = xgb_params(1), cat = cat_params(2);
+
+	check_memory(gbm, 2);
+	gbm.bagging_fraction = 0.7;
+	gbm.bagging_freq = 1;
+	gbm.path_smooth = 2.0; /* rows of all cuts are counted */
+	check_memory(gbm, 2);
+	check_memory(xgb, 0);
+	cat.max_ctr_complexity = 1;
+	check_memory(cat, 0);
+}
+
 /* ---- failures ---- */
 
 /* Whatever fails on the device, the model is the CPU's own, says why, and nothing of it stays on the device. */
@@ -339,6 +431,7 @@ main(void)
 	check_cat();
 	check_shapes();
 	check_machines();
+	check_memories();
 	check_failures();
 	check_refusals();
 	return ag_unit_done("cuda boost");

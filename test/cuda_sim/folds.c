@@ -155,7 +155,7 @@ ask(void *arg)
 {
 	Asker *asker = arg;
 
-	asker->status = ag_bins_on_device(asker->ctx, asker->bins, &asker->gpu, &asker->matrix);
+	asker->status = ag_bins_on_device(asker->ctx, asker->bins, &asker->gpu, 0, &asker->matrix);
 	return NULL;
 }
 

@@ -65,7 +65,27 @@ typedef struct AgDeviceBins
 	const uint8_t *rows; /* [n_rows][row_stride] */
 	int64_t column_stride;
 	const uint8_t *columns; /* [n_features][column_stride] */
+	/*
+	 * What the caller is about to take beside it. Where that and the matrix don't fit, the copy does without columns, or
+	 * rows come there in blocks, each time that they are looked at: then `rows` must live as long as the copy.
+	 */
+	int64_t spare_bytes;
 } AgDeviceBins;
+
+/* As much of a matrix as decides what a model takes. */
+typedef struct AgDeviceShape
+{
+	int64_t n_rows, n_cells; /* cells: of all features, n_bins + 1 each */
+	int32_t n_features;
+} AgDeviceShape;
+
+/* How a copy lies on the device. */
+typedef struct AgDeviceLayout
+{
+	int64_t n_bytes;
+	int32_t n_blocks; /* that its rows come in; 0: all are there */
+	bool has_columns;
+} AgDeviceLayout;
 
 /* ---- boosting ---- */
 
@@ -262,10 +282,10 @@ typedef struct AgDeviceOps
 	AgDeviceStatus (*matrix_create)(AgDevice *device, const AgDeviceBins *bins,
 									AgDeviceMatrix **matrix);
 	void (*matrix_free)(AgDevice *device, AgDeviceMatrix *matrix);
+	void (*matrix_layout)(const AgDeviceMatrix *matrix, AgDeviceLayout *layout);
 
 	/* Bytes that boost_create and growing will take beside the matrix, an upper estimate. */
-	int64_t (*boost_memory)(AgDevice *device, const AgDeviceMatrix *matrix,
-							const AgDeviceBoostSpec *spec);
+	int64_t (*boost_memory)(const AgDeviceShape *shape, const AgDeviceBoostSpec *spec);
 	AgDeviceStatus (*boost_create)(AgDevice *device, const AgDeviceMatrix *matrix,
 								   const AgDeviceBoostSpec *spec, AgDeviceBoost **boost);
 	void (*boost_free)(AgDevice *device, AgDeviceBoost *boost);
@@ -294,8 +314,8 @@ typedef struct AgDeviceOps
 	/* scores[n_valid][n_outputs]. */
 	AgDeviceStatus (*boost_valid)(AgDevice *device, AgDeviceBoost *boost, double *scores);
 
-	/* Bytes beside the matrix that one tree at a time, or spec->n_trees, take; an upper estimate. */
-	int64_t (*forest_memory)(AgDevice *device, const AgDeviceMatrix *matrix,
+	/* Bytes beside the matrix that so many trees at a time take; an upper estimate. */
+	int64_t (*forest_memory)(AgDevice *device, const AgDeviceShape *shape,
 							 const AgDeviceForestSpec *spec, int32_t n_trees);
 	/* *n_at_once: trees that are grown at a time, as memory allows. */
 	AgDeviceStatus (*forest_create)(AgDevice *device, const AgDeviceMatrix *matrix,

@@ -3,6 +3,7 @@
  */
 #include "engine/data/bins_device.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/data/bins_private.h"
@@ -23,7 +24,8 @@ is_same_device(const AgGpu *a, const AgGpu *b)
 }
 
 static AgDeviceStatus
-make_copy(const AgContext *ctx, const AgBins *bins, AgGpu *gpu, AgBinsCopy *copy)
+make_copy(const AgContext *ctx, const AgBins *bins, AgGpu *gpu, int64_t spare_bytes,
+		  AgBinsCopy *copy)
 {
 	size_t n = (size_t) bins->n_features;
 	AgDeviceFeature *features = ag_mem_alloc(ctx->mem, n, sizeof *features);
@@ -33,7 +35,8 @@ make_copy(const AgContext *ctx, const AgBins *bins, AgGpu *gpu, AgBinsCopy *copy
 						  .row_stride = bins->row_stride,
 						  .rows = bins->rows,
 						  .column_stride = bins->column_stride,
-						  .columns = bins->columns};
+						  .columns = bins->columns,
+						  .spare_bytes = spare_bytes};
 	AgDeviceStatus status;
 
 	if (features == NULL)
@@ -51,7 +54,8 @@ make_copy(const AgContext *ctx, const AgBins *bins, AgGpu *gpu, AgBinsCopy *copy
 
 /* ag_bins_on_device, one at a time. */
 static AgDeviceStatus
-find_or_make(const AgContext *ctx, const AgBins *bins, AgGpu *gpu, AgDeviceMatrix **matrix)
+find_or_make(const AgContext *ctx, const AgBins *bins, AgGpu *gpu, int64_t spare_bytes,
+			 AgDeviceMatrix **matrix)
 {
 	AgDeviceStatus status;
 	AgBinsCopy *copy;
@@ -66,7 +70,7 @@ find_or_make(const AgContext *ctx, const AgBins *bins, AgGpu *gpu, AgDeviceMatri
 	if (copy == NULL)
 		return AG_DEVICE_MEMORY;
 	*copy = (AgBinsCopy){.gpu = gpu};
-	status = make_copy(ctx, bins, gpu, copy);
+	status = make_copy(ctx, bins, gpu, spare_bytes, copy);
 	if (status != AG_DEVICE_OK)
 	{
 		ag_mem_free(bins->mem, copy);
@@ -79,15 +83,45 @@ find_or_make(const AgContext *ctx, const AgBins *bins, AgGpu *gpu, AgDeviceMatri
 }
 
 AgDeviceStatus
-ag_bins_on_device(const AgContext *ctx, const AgBins *bins, AgGpu *gpu, AgDeviceMatrix **matrix)
+ag_bins_on_device(const AgContext *ctx, const AgBins *bins, AgGpu *gpu, int64_t spare_bytes,
+				  AgDeviceMatrix **matrix)
 {
 	AgDeviceStatus status;
 
 	*matrix = NULL;
 	pthread_mutex_lock(&bins->copies->lock);
-	status = find_or_make(ctx, bins, gpu, matrix);
+	status = find_or_make(ctx, bins, gpu, spare_bytes, matrix);
 	pthread_mutex_unlock(&bins->copies->lock);
 	return status;
+}
+
+AgDeviceShape
+ag_bins_shape(const AgBins *bins)
+{
+	AgDeviceShape shape = {.n_rows = bins->n_rows, .n_features = bins->n_features};
+
+	for (int f = 0; f < bins->n_features; f++)
+		shape.n_cells += bins->features[f].n_bins + 1;
+	return shape;
+}
+
+void
+ag_bins_tell_need(const AgContext *ctx, const AgGpu *gpu, const AgDeviceMatrix *matrix,
+				  int64_t model_bytes)
+{
+	AgDeviceLayout layout;
+	AgDeviceMemory memory;
+	char blocks[64] = "";
+
+	gpu->ops->matrix_layout(matrix, &layout);
+	gpu->ops->memory(gpu->device, &memory);
+	if (layout.n_blocks > 0)
+		snprintf(blocks, sizeof blocks, ", which come in %d blocks", (int) layout.n_blocks);
+	ag_log(
+		ctx, AG_LOG_RESOURCES,
+		"Needs %.2f MB of %s beside %.2f MB of bins%s; %.2f MB of this training's share are free",
+		(double) model_bytes / 1e6, gpu->name, (double) layout.n_bytes / 1e6, blocks,
+		(double) (memory.limit_bytes - memory.used_bytes) / 1e6);
 }
 
 void

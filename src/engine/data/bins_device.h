@@ -9,12 +9,19 @@
 #include "engine/data/bins.h"
 
 /*
- * The copy on gpu. bins has its row-major copy and isn't changed afterwards. AG_DEVICE_MEMORY when host or device is
+ * The copy on gpu, which leaves spare_bytes for what is about to be taken beside it (AgDeviceBins). bins has its row-major copy and isn't changed afterwards. AG_DEVICE_MEMORY when host or device is
  * full; then *matrix is NULL. A copy takes the share of the first gpu of its device, which must outlive bins. Threads may call it at
  * the same time, each with a gpu of its own: the others wait for the first one's upload.
  */
 AgDeviceStatus ag_bins_on_device(const AgContext *ctx, const AgBins *bins, AgGpu *gpu,
-								 AgDeviceMatrix **matrix);
+								 int64_t spare_bytes, AgDeviceMatrix **matrix);
+
+/* What there is of the matrix, for estimates. */
+AgDeviceShape ag_bins_shape(const AgBins *bins);
+
+/* Says, where resources are told of, what a model needs of the device beside the matrix: before it is taken. */
+void ag_bins_tell_need(const AgContext *ctx, const AgGpu *gpu, const AgDeviceMatrix *matrix,
+					   int64_t model_bytes);
 
 /* Gives all copies back; ag_bins_free does so first. */
 void ag_bins_leave_devices(AgBins *bins);

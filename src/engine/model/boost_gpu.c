@@ -99,6 +99,8 @@ ag_boost_gpu_create(const AgContext *ctx, const AgLoss *loss, const AgBoostParam
 	AgDeviceMatrix *matrix;
 	AgDeviceBoostSpec spec;
 	AgDeviceStatus status;
+	AgDeviceShape shape;
+	int64_t need;
 
 	memset(gpu, 0, sizeof *gpu);
 	gpu->gpu = ctx->gpu;
@@ -112,7 +114,11 @@ ag_boost_gpu_create(const AgContext *ctx, const AgLoss *loss, const AgBoostParam
 	AG_TRY(ag_get(ctx, n_leaves, sizeof(AgDeviceNode), &gpu->tree.nodes));
 	AG_TRY(ag_get(ctx, n_leaves, sizeof(AgDeviceLeaf), &gpu->tree.leaves));
 	AG_TRY(ag_get(ctx, n_leaves, 2 * sizeof(int64_t), &gpu->sums));
-	status = ag_bins_on_device(ctx, loss->data->bins, gpu->gpu, &matrix);
+	shape = ag_bins_shape(loss->data->bins);
+	need = gpu->gpu->ops->boost_memory(&shape, &spec);
+	status = ag_bins_on_device(ctx, loss->data->bins, gpu->gpu, need, &matrix);
+	if (status == AG_DEVICE_OK)
+		ag_bins_tell_need(ctx, gpu->gpu, matrix, need);
 	if (status == AG_DEVICE_OK)
 		status = gpu->gpu->ops->boost_create(gpu->gpu->device, matrix, &spec, &gpu->boost);
 	take_status(ctx, gpu, status);
@@ -266,7 +272,7 @@ ag_boost_gpu_grow(const AgContext *ctx, AgBoostGpu *gpu, const AgGpuTree *tree,
 							   .arg = &asked};
 
 	ag_leaves_scales(range, loss->data->n_train, &order.fixed_g, &order.fixed_h);
-	AG_TRY(take_status(ctx, gpu, ag_bins_on_device(ctx, gpu->grower->bins, gpu->gpu, &matrix)));
+	AG_TRY(take_status(ctx, gpu, ag_bins_on_device(ctx, gpu->grower->bins, gpu->gpu, 0, &matrix)));
 	order.matrix = matrix;
 	AG_TRY(take_status(
 		ctx, gpu, gpu->gpu->ops->boost_grow(gpu->gpu->device, gpu->boost, &order, &gpu->tree)));

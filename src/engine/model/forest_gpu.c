@@ -489,10 +489,15 @@ grow_there(AgForestGpu *g)
 	const AgDeviceOps *ops = g->gpu->ops;
 	AgDeviceForestSpec spec;
 	AgDeviceMatrix *matrix;
+	AgDeviceShape shape;
 	AgStatus status;
+	int64_t need;
 
 	fill_spec(g->forest, &spec);
-	AG_TRY(take_status(g, ag_bins_on_device(ctx, g->forest->data->bins, g->gpu, &matrix)));
+	shape = ag_bins_shape(g->forest->data->bins);
+	need = ops->forest_memory(g->gpu->device, &shape, &spec, 1);
+	AG_TRY(take_status(g, ag_bins_on_device(ctx, g->forest->data->bins, g->gpu, need, &matrix)));
+	ag_bins_tell_need(ctx, g->gpu, matrix, need);
 	AG_TRY(take_status(
 		g, ops->forest_create(g->gpu->device, matrix, &spec, &g->there, &g->n_at_once)));
 	AG_GO(ag_get_zeroed(ctx, (size_t) g->n_at_once, sizeof *g->grown, &g->grown));
