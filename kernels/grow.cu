@@ -227,7 +227,7 @@ agk_plan_step(AgkGrowth growth, int is_first)
 
 /* ---- the root ---- */
 
-/* The root has slot 0; the others are free. */
+/* The root has slot 0; the others are free, and the last is taken first: what is wrong with large indices shows at once. */
 __global__ void
 agk_start(AgkGrowth growth)
 {
@@ -235,7 +235,7 @@ agk_start(AgkGrowth growth)
 	AgkNode *root = growth.nodes;
 
 	for (int s = threadIdx.x; s < growth.n_slots - 1; s += blockDim.x)
-		growth.free_slots[s] = growth.n_slots - 1 - s;
+		growth.free_slots[s] = s + 1;
 	if (threadIdx.x == 0)
 	{
 		*root = AgkNode();

@@ -6,6 +6,9 @@
 #define AG_SIM_CUDA_RUNTIME_H
 
 #include <stdio.h>
+#include <sys/mman.h>
+
+#include <map>
 
 #include "simt.h"
 
@@ -202,9 +205,43 @@ cudaGetLastError()
 	return error;
 }
 
-/* An allocation as large as this is only there so that indices are; a copy of it moves what lies at its end. */
+/*
+ * An allocation as large as this is only there so that indices are: nothing fills it, a copy of it moves what lies at its end, and
+ * pages that nobody may touch are around it (the address sanitizer's own account of it would take memory).
+ */
 #define SIM_HUGE (size_t(1) << 30)
 #define SIM_HUGE_COPIED (size_t(1) << 20)
+
+namespace sim {
+constexpr size_t GUARD_BYTES = 1 << 16;
+inline std::map<void *, size_t> huge; /* bytes */
+
+inline void *
+get_huge(size_t size)
+{
+	size_t whole = (size + GUARD_BYTES - 1) / GUARD_BYTES * GUARD_BYTES;
+	char *at = static_cast<char *>(mmap(nullptr, whole + 2 * GUARD_BYTES, PROT_NONE,
+										MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+
+	if (at == MAP_FAILED || mprotect(at + GUARD_BYTES, whole, PROT_READ | PROT_WRITE) != 0)
+		return nullptr;
+	huge[at + GUARD_BYTES] = whole;
+	return at + GUARD_BYTES;
+}
+
+/* Was it huge? */
+inline bool
+give_huge(void *pointer)
+{
+	auto found = huge.find(pointer);
+
+	if (found == huge.end())
+		return false;
+	munmap(static_cast<char *>(pointer) - GUARD_BYTES, found->second + 2 * GUARD_BYTES);
+	huge.erase(found);
+	return true;
+}
+} // namespace sim
 
 inline cudaError_t
 cudaMalloc(void **pointer, size_t size)
@@ -221,7 +258,7 @@ cudaMalloc(void **pointer, size_t size)
 		if (sim::machine.mallocs_left > 0)
 			sim::machine.mallocs_left--;
 	}
-	*pointer = malloc(size);
+	*pointer = size < SIM_HUGE ? malloc(size) : sim::get_huge(size);
 	if (*pointer == nullptr)
 		return sim::note(cudaErrorMemoryAllocation);
 	if (size < SIM_HUGE) /* what isn't touched takes no memory */
@@ -235,7 +272,8 @@ cudaFree(void *pointer)
 {
 	if (pointer)
 		sim::machine.n_allocated--;
-	free(pointer);
+	if (!sim::give_huge(pointer))
+		free(pointer);
 	return cudaSuccess;
 }
 
