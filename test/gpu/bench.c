@@ -1,5 +1,5 @@
 /*
- * bench.c - how fast boosters are on a GPU: one line a case, tab-separated. bench [SCALE]: rows of each case times SCALE.
+ * bench.c - how fast trees are grown on a GPU: one line a case, tab-separated. bench [SCALE]: rows of each case times SCALE.
  *
  * The floor is what must be moved or added at least: rows read once by each level's histograms (half of them after the first,
  * for siblings are subtracted), their ids and gradients read and written by each partition, over the memory's bandwidth; and two
@@ -7,10 +7,11 @@
  */
 #include <stdlib.h>
 
-#include "kernels/ag_cuda.h"
-#include "unit/booster.h"
+#include "unit/forests.h"
 
-#include "cuda_sim/lib/machine.h"
+#include "cuda_sim/lib/there.h"
+
+#define MOST_FOLDS 8
 
 typedef struct BenchCase
 {
@@ -20,7 +21,7 @@ typedef struct BenchCase
 	AgProblem problem;
 } BenchCase;
 
-static const BenchCase cases[] = {
+static const BenchCase bench_cases[] = {
 	{"XGB 11M x 28, depth 8, 100 trees", 11000000, 28, 100, 8, AG_PROBLEM_BINARY},
 	{"XGB 1M x 28, depth 6, 100 trees", 1000000, 28, 100, 6, AG_PROBLEM_BINARY},
 	{"XGB 100K x 28, depth 6, 100 trees", 100000, 28, 100, 6, AG_PROBLEM_BINARY},
@@ -68,6 +69,8 @@ run_case(const AgDeviceOps *ops, const BenchCase *bench, double scale)
 		table.train[i] = (uint32_t) i;
 	if (bench->depth > 0)
 		params.max_depth = bench->depth;
+	if (is_simulated) /* is the program right? */
+		params.num_boost_round = 1;
 	for (int pass = 0; pass < 2; pass++) /* the first one uploads the matrix */
 	{
 		began = ag_clock_ns();
@@ -86,16 +89,184 @@ run_case(const AgDeviceOps *ops, const BenchCase *bench, double scale)
 	bench_end(&own);
 }
 
+/* ---- forests ---- */
+
+/* No floor: how deep trees get is the data's. */
+static void
+run_forest(const char *name, bool is_extra, double scale)
+{
+	int64_t n_rows = (int64_t) (1000000 * scale) + 100, began;
+	AgForestParams params = forest_params(is_simulated ? 1 : 300, is_extra);
+	AgForestResult result;
+	AgTrainData data;
+	There there;
+	Table table;
+	double seconds;
+
+	there_init(&there, INT64_C(1) << 40);
+	ag_pool_free(there.bench.pool);
+	AG_REQUIRE(ag_pool_create(&there.bench.mem, 8, &there.bench.pool, &there.bench.error) == AG_OK);
+	there.bench.ctx.pool = there.bench.pool;
+	table_init(&table, n_rows, 28, 0, 1, 0.0, 2, 3);
+	table_bin(&table, &there.bench.ctx, 254);
+	data = table_data(&table, AG_PROBLEM_BINARY, 2);
+	began = ag_clock_ns();
+	result = train(&there.bench, &data, &params);
+	seconds = (double) (ag_clock_ns() - began) * 1e-9;
+	if (!AG_CHECK(result.on_gpu))
+		fprintf(stderr, "    %s\n", result.cpu_because);
+	printf("%s\t%lld\t%.3f\t%.3f\t%.3f\t-\t-\n", name, (long long) n_rows, seconds, seconds,
+		   seconds * 1e3 / params.n_estimators);
+	fflush(stdout);
+	ag_forest_result_free(&there.bench.ctx, &result);
+	table_end(&table);
+	there_end(&there);
+}
+
+/* ---- folds ---- */
+
+typedef struct FoldBench
+{
+	AgContext ctx[MOST_FOLDS];
+	AgError errors[MOST_FOLDS];
+	AgGpu gpus[MOST_FOLDS];
+	AgTrainData data[MOST_FOLDS];
+	uint32_t *rows[MOST_FOLDS]; /* those to train on, then those of the fold */
+	const AgBoostParams *params;
+} FoldBench;
+
+static void
+fold_task(void *arg, int64_t begin, int64_t end, int thread)
+{
+	FoldBench *folds = arg;
+
+	(void) thread;
+	for (int64_t k = begin; k < end; k++)
+	{
+		AgBoostResult result;
+
+		AG_REQUIRE(ag_boost_train(&folds->ctx[k], &folds->data[k], folds->params, &result) ==
+				   AG_OK);
+		if (folds->ctx[k].gpu != NULL && !AG_CHECK(result.on_gpu))
+			fprintf(stderr, "    %s\n", result.cpu_because);
+		ag_boost_result_free(&folds->ctx[k], &result);
+	}
+}
+
+static void
+folds_init(FoldBench *folds, const AgContext *ctx, const AgDeviceOps *ops, const Table *table)
+{
+	int64_t n = table->n_rows;
+	char why[300];
+
+	for (int k = 0; k < MOST_FOLDS; k++)
+	{
+		int64_t n_train = 0, n_valid = 0;
+
+		folds->gpus[k] = (AgGpu){.ops = ops, .name = "cuda:0"};
+		AG_REQUIRE(ops->open(0, INT64_C(1) << 40, &folds->gpus[k].device, why, sizeof why) ==
+				   AG_DEVICE_OK);
+		folds->ctx[k] = *ctx;
+		folds->ctx[k].pool = NULL;
+		ag_error_init(&folds->errors[k]);
+		folds->ctx[k].error = &folds->errors[k];
+		folds->ctx[k].gpu = &folds->gpus[k];
+		folds->rows[k] = malloc((size_t) n * sizeof(uint32_t));
+		for (int64_t i = 0; i < n; i++)
+			n_train += i % MOST_FOLDS != k;
+		for (int64_t i = 0, at = 0; i < n; i++)
+			if (i % MOST_FOLDS == k)
+				folds->rows[k][n_train + n_valid++] = (uint32_t) i;
+			else
+				folds->rows[k][at++] = (uint32_t) i;
+		folds->data[k] = table_data(table, AG_PROBLEM_BINARY, 2);
+		folds->data[k].train_rows = folds->rows[k];
+		folds->data[k].n_train = n_train;
+		folds->data[k].valid_rows = folds->rows[k] + n_train;
+		folds->data[k].n_valid = n_valid;
+	}
+}
+
+static double
+seconds_of_folds(FoldBench *folds, AgPool *pool, int n)
+{
+	int64_t began = ag_clock_ns();
+
+	ag_pool_run(pool, n, 1, fold_task, folds);
+	return (double) (ag_clock_ns() - began) * 1e-9;
+}
+
+/* All folds at the same time against one alone; with cpu_rounds, against the CPU too, by as many rounds of one fold. */
+static void
+run_folds(const AgDeviceOps *ops, const char *name, int64_t n_rows, int n_features,
+		  AgBoostParams params, int cpu_rounds)
+{
+	FoldBench *folds = calloc(1, sizeof *folds);
+	AgBoostParams fewer = params;
+	double one, all, cpu = 0.0;
+	Bench own;
+	Table table;
+
+	bench_init(&own, is_simulated ? 1 : MOST_FOLDS); /* the simulator has one thread */
+	table_init(&table, n_rows, n_features, 0, 1, 0.0, 2, 3);
+	table_bin(&table, &own.ctx, 254);
+	folds_init(folds, &own.ctx, ops, &table);
+	folds->params = &params;
+	(void) seconds_of_folds(folds, own.pool, 1); /* uploads the matrix */
+	one = seconds_of_folds(folds, own.pool, 1);
+	all = seconds_of_folds(folds, own.pool, MOST_FOLDS);
+	printf("%s: one of 8 folds\t%lld\t%.3f\t%.3f\t%.3f\t-\t-\n", name, (long long) n_rows, one, one,
+		   one * 1e3 / params.num_boost_round);
+	printf("%s: all of them, %.2f times one\t%lld\t%.3f\t%.3f\t%.3f\t-\t-\n", name, all / one,
+		   (long long) n_rows, all, all, all * 1e3 / params.num_boost_round / MOST_FOLDS);
+	if (cpu_rounds > 0)
+	{
+		fewer.num_boost_round = cpu_rounds;
+		folds->params = &fewer;
+		folds->ctx[0].gpu = NULL;
+		folds->ctx[0].pool = own.pool;
+		fold_task(folds, 0, 1, 0); /* on as many threads as there are folds */
+		{
+			int64_t began = ag_clock_ns();
+
+			fold_task(folds, 0, 1, 0);
+			cpu = (double) (ag_clock_ns() - began) * 1e-9 * MOST_FOLDS * params.num_boost_round /
+				  cpu_rounds;
+		}
+		printf("%s: on 8 cores, from %d rounds of one fold; the GPU is %.1f times faster\t%lld\t"
+			   "%.3f\t%.3f\t%.3f\t-\t-\n",
+			   name, cpu_rounds, cpu / all, (long long) n_rows, cpu, cpu,
+			   cpu * 1e3 / params.num_boost_round / MOST_FOLDS);
+	}
+	fflush(stdout);
+	table_end(&table);
+	for (int k = 0; k < MOST_FOLDS; k++)
+	{
+		ops->close(folds->gpus[k].device);
+		free(folds->rows[k]);
+	}
+	free(folds);
+	bench_end(&own);
+}
+
 int
 main(int argc, char **argv)
 {
 	double scale = argc > 1 ? atof(argv[1]) : 1.0;
-	AgCudaTable table;
+	AgBoostParams xgb = xgb_params(100), gbm = gbm_params(1000);
 
-	(void) sim_machine_reset(2, 48 << 10, 0);
-	AG_REQUIRE(ag_cuda_init(AG_CUDA_ABI, &table));
+	there_begin();
+	if (is_simulated)
+		gbm.num_boost_round = xgb.num_boost_round = 1;
 	printf("case\trows\tfirst s\ts\tms/tree\tfloor s\ttimes the floor\n");
-	for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++)
-		run_case(table.ops, &cases[c], scale);
+	for (size_t c = 0; c < sizeof bench_cases / sizeof bench_cases[0]; c++)
+		run_case(table_of_ops.ops, &bench_cases[c], scale);
+	run_forest("RF 1M x 28, 300 trees", false, scale);
+	run_forest("XT 1M x 28, 300 trees", true, scale);
+	xgb.max_depth = 6;
+	run_folds(table_of_ops.ops, "XGB 300K x 28, depth 6, 100 trees",
+			  (int64_t) (300000 * scale) + 800, 28, xgb, 0);
+	run_folds(table_of_ops.ops, "GBM 2M x 30, 31 leaves, 1000 trees",
+			  (int64_t) (2000000 * scale) + 800, 30, gbm, is_simulated ? 1 : 50);
 	return ag_unit_done("cuda bench");
 }

@@ -233,23 +233,25 @@ like(told('"hyperparameters":{"GBM":{"ag_args_fit":{"num_gpus":1}}}'), qr/Uses 1
 # --- the kernels themselves, on two GPUs that are simulated: what ran where, and the same bytes as on the CPU
 SKIP:
 {
-	skip 'there is no C++ compiler (c++)', 10 if system('c++ --version >/dev/null 2>&1') != 0;
+	skip 'there is no C++ compiler (c++)', 11 if system('c++ --version >/dev/null 2>&1') != 0;
 	unlink "$home/ag_pg_cuda.so";
 	is(system("c++ -std=c++17 -O1 -shared -fPIC -fvisibility=hidden -Itest/cuda_sim -Itest -I. -Isrc -DAGK_ARCHITECTURES='\"sm_90\"' -o $home/ag_pg_cuda.so -x c++ kernels/*.cu test/cuda_sim/lib/two_gpus.cc"), 0, 'the module of simulated GPUs');
-	my $models = '"hyperparameters": {"GBM": [{"num_boost_round": 5}, {"num_boost_round": 6, "num_leaves": 7}], "LR": {}}, "verbosity": 2';
+	my $models = '"hyperparameters": {"GBM": [{"num_boost_round": 5}, {"num_boost_round": 6, "num_leaves": 7}], "LR": {}, "RF": {"n_estimators": 3, "max_depth": 4}}, "verbosity": 2';
 	my $there = told("\"num_gpus\": 2, $models");
 	like($there, qr/Uses 1 of GPU cuda:0 .*Uses 1 of GPU cuda:1 .*stored quick/s, 'a fit on two GPUs');
 	unlike($there, qr/WARNING/, 'without a complaint');
 	is($node->safe_psql('postgres', q{SELECT string_agg(concat_ws(' ', model, device, num_gpus), ', ' ORDER BY model) FROM ag_leaderboard('quick') WHERE model !~ 'Ensemble'}),
-		'GBM cuda:0 1, GBM_2 cuda:1 1, LR cpu 0', 'the leaderboard shows where each model ran');
+		'GBM cuda:0 1, GBM_2 cuda:1 1, LR cpu 0, RF cuda:0 1', 'the leaderboard shows where each model ran');
 	like(told("\"num_gpus\": 0, $models"), qr/stored quick/, 'the same on the CPU');
 	is($node->safe_psql('postgres', q{SELECT count(*) || ' of ' || count(DISTINCT md5) FROM (SELECT md5(p.data), a.version FROM ag_member_part AS p JOIN ag_predictor AS a ON a.id = p.predictor
-		WHERE a.name = 'quick' AND member IN (1, 2) AND a.version > (SELECT max(version) - 2 FROM ag_predictor WHERE name = 'quick')) AS part}), '4 of 2', 'gives the same bytes');
+		JOIN ag_member AS m ON m.predictor = p.predictor AND m.ordinal = p.member
+		WHERE a.name = 'quick' AND m.name IN ('GBM', 'GBM_2', 'RF') AND a.version > (SELECT max(version) - 2 FROM ag_predictor WHERE name = 'quick')) AS part}), '6 of 3', 'gives the same bytes');
 	like(told('"num_gpus": 1, "verbosity": 2, "hyperparameters": {"CAT": {"iterations": 3, "leaf_estimation_method": "Gradient"}}'),
 		qr/NOTICE:  model CAT was trained on the CPU: leaf values by weights are found on the CPU only/, 'parameters for the CPU are told, and no fault');
 	my $bag = told('"num_gpus": 1, "num_bag_folds": 3, "ag_args_ensemble": {"fold_fitting_strategy": "sequential_local"}, "hyperparameters": {"GBM": {"num_boost_round": 5}}');
 	is($node->safe_psql('postgres', q{SELECT string_agg(DISTINCT concat_ws(' ', device, num_gpus), ', ') FROM ag_leaderboard('quick') WHERE model = 'GBM_BAG_L1'}), 'cuda:0 1', 'a bag on a GPU')
 	  or diag($bag);
+	like(told("\"num_gpus\": 1, $GBM"), qr/Fitting GBM with 'num_gpus': 1, .*Needs \d+\.\d\d MB of cuda:0 beside \d+\.\d\d MB of bins; \d+\.\d\d MB of this training's share are free\n/s, 'the memory that a training needs is told of before');
 
 	# seconds on GPUs are counted, where the library is preloaded: here all that is called must be of the copy
 	$node->safe_psql('postgres', q{UPDATE pg_proc SET probin = 'ag_pg' WHERE probin = '$libdir/ag_pg'});
