@@ -255,21 +255,6 @@ check_machines(void)
 
 /* ---- memory ---- */
 
-static AgDeviceLayout made_layout;
-static int64_t made_spare;
-
-static AgDeviceStatus
-noted_create(AgDevice *device, const AgDeviceBins *bins, AgDeviceMatrix **matrix)
-{
-	AgDeviceStatus status = table_of_ops.ops->matrix_create(device, bins, matrix);
-
-	made_layout = (AgDeviceLayout){0};
-	made_spare = bins->spare_bytes;
-	if (status == AG_DEVICE_OK)
-		table_of_ops.ops->matrix_layout(*matrix, &made_layout);
-	return status;
-}
-
 /* Trains with so much memory; the model is the CPU's. True: on the GPU. */
 static bool
 train_within(int64_t limit, const Table *table, const AgTrainData *data,

@@ -174,6 +174,64 @@ check_machines(void)
 		sim_machine_reset(2, 227 << 10, 0);
 }
 
+/* ---- memory ---- */
+
+static AgForestResult
+train_within(int64_t limit, const Table *table, const AgTrainData *data,
+			 const AgForestParams *params, const AgWriter *our_bytes)
+{
+	AgDeviceOps ops = *table_of_ops.ops;
+	AgForestResult result, told;
+	AgWriter bytes;
+	There there;
+
+	there_init(&there, limit);
+	ops.matrix_create = noted_create;
+	there.gpu.ops = &ops;
+	told = result = train(&there.bench, data, params);
+	bytes = model_bytes(&there.bench.ctx, result.trees);
+	AG_CHECK(our_bytes == NULL || same_bytes(our_bytes, &bytes));
+	ag_writer_free(&bytes);
+	ag_forest_result_free(&there.bench.ctx, &result);
+	ag_bins_leave_devices(table->bins);
+	there_end(&there);
+	return told;
+}
+
+/* One tree at a time, by rows alone; and not at all where they would come in blocks. */
+static void
+check_memory(void)
+{
+	AgForestParams params = forest_params(2, false);
+	AgForestResult ours, told;
+	AgWriter bytes;
+	Bench here;
+	Table table;
+	AgTrainData data;
+	int64_t rows, need;
+
+	bench_init(&here, 1);
+	table_init(&table, 1500, 39, 1, 12, 0.1, 2, 6);
+	table_bin(&table, &here.ctx, 16);
+	data = table_data(&table, AG_PROBLEM_BINARY, 2);
+	rows = table.bins->n_rows * table.bins->row_stride;
+	params.max_depth = 4;
+	ours = train(&here, &data, &params);
+	bytes = model_bytes(&here.ctx, ours.trees);
+	told = train_within(INT64_C(1) << 40, &table, &data, &params, &bytes);
+	AG_CHECK(told.on_gpu && made_layout.has_columns);
+	need = made_spare;
+	told = train_within(need + rows + 40000, &table, &data, &params, &bytes);
+	AG_CHECK(told.on_gpu && !made_layout.has_columns && made_layout.n_blocks == 0);
+	told = train_within(need + 45000, &table, &data, &params, &bytes);
+	AG_CHECK(!told.on_gpu && told.gpu_failed && made_layout.n_blocks > 2);
+	AG_CHECK(strstr(told.cpu_because, "a forest needs all of the bins at a time") != NULL);
+	ag_writer_free(&bytes);
+	ag_forest_result_free(&here.ctx, &ours);
+	table_end(&table);
+	bench_end(&here);
+}
+
 /* ---- failures ---- */
 
 /* Whatever fails on the device, the model is the CPU's own, says why, and nothing of it stays on the device. */
@@ -270,6 +328,7 @@ main(void)
 	check_parameters();
 	check_shapes();
 	check_machines();
+	check_memory();
 	check_failures();
 	check_ends();
 	return ag_unit_done("cuda forest");

@@ -54,4 +54,21 @@ there_end(There *there)
 		AG_CHECK_EQ(sim_n_allocated(), 0);
 }
 
+/* ---- how the matrix came to lie there ---- */
+
+static AgDeviceLayout made_layout; /* of the last one, by noted_create */
+static int64_t made_spare;
+
+static inline AgDeviceStatus
+noted_create(AgDevice *device, const AgDeviceBins *bins, AgDeviceMatrix **matrix)
+{
+	AgDeviceStatus status = table_of_ops.ops->matrix_create(device, bins, matrix);
+
+	made_layout = (AgDeviceLayout){0};
+	made_spare = bins->spare_bytes;
+	if (status == AG_DEVICE_OK)
+		table_of_ops.ops->matrix_layout(*matrix, &made_layout);
+	return status;
+}
+
 #endif
