@@ -15,21 +15,39 @@ goes_left(const AgkGrowth &growth, const AgkNode *node, int64_t i, uint32_t id)
 	return agk_goes_left(&node->split, agk_bin(growth.matrix, node->split.feature, id));
 }
 
+/* A chunk of rows of one of the step's nodes. */
+struct Chunk
+{
+	const AgkNode *node;
+	int e;              /* which of them */
+	int64_t begin, end; /* within the node's list */
+};
+
+static __device__ inline Chunk
+chunk_of(const AgkGrowth &growth, int64_t item)
+{
+	const AgkState *state = growth.state;
+	Chunk chunk;
+
+	chunk.e = agk_find(growth.chunk_ends, state->n_expand, item);
+	chunk.node = growth.nodes + growth.expand[chunk.e];
+	chunk.begin = (item - (chunk.e > 0 ? growth.chunk_ends[chunk.e - 1] : 0)) * state->chunk;
+	chunk.end = chunk.begin + state->chunk < chunk.node->n_rows ? chunk.begin + state->chunk
+																: chunk.node->n_rows;
+	return chunk;
+}
+
 /* Marks rows of the block that is there. */
 __global__ void
 agk_mark_left(AgkGrowth growth)
 {
-	const AgkState *state = growth.state;
-
-	for (int64_t item = blockIdx.x; item < state->n_chunks; item += gridDim.x)
+	for (int64_t item = blockIdx.x; item < growth.state->n_chunks; item += gridDim.x)
 	{
-		int e = agk_find(growth.chunk_ends, state->n_expand, item);
-		const AgkNode *node = growth.nodes + growth.expand[e];
+		Chunk chunk = chunk_of(growth, item);
+		const AgkNode *node = chunk.node;
 		const uint32_t *ids = growth.ids[node->list] + node->begin;
-		int64_t begin = (item - (e > 0 ? growth.chunk_ends[e - 1] : 0)) * state->chunk;
-		int64_t end = begin + state->chunk < node->n_rows ? begin + state->chunk : node->n_rows;
 
-		for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x)
+		for (int64_t i = chunk.begin + threadIdx.x; i < chunk.end; i += blockDim.x)
 			if (agk_is_here(growth.matrix, ids[i]))
 				growth.marks[node->begin + i] = agk_goes_left(
 					&node->split, agk_bin(growth.matrix, node->split.feature, ids[i]));
@@ -46,20 +64,18 @@ agk_count_left(AgkGrowth growth)
 
 	for (int64_t item = blockIdx.x; item < state->n_chunks; item += gridDim.x)
 	{
-		int e = agk_find(growth.chunk_ends, state->n_expand, item);
-		const AgkNode *node = growth.nodes + growth.expand[e];
+		Chunk chunk = chunk_of(growth, item);
+		const AgkNode *node = chunk.node;
 		const uint32_t *ids = growth.ids[node->list] + node->begin;
-		int64_t begin = (item - (e > 0 ? growth.chunk_ends[e - 1] : 0)) * state->chunk;
-		int64_t end = begin + state->chunk < node->n_rows ? begin + state->chunk : node->n_rows;
 		int n_left = 0;
 
-		for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x)
+		for (int64_t i = chunk.begin + threadIdx.x; i < chunk.end; i += blockDim.x)
 			n_left += goes_left(growth, node, i, ids[i]);
 		n_left = agk_block_sum(n_left);
 		if (threadIdx.x == 0)
 		{
 			growth.chunk_left[item] = n_left;
-			agk_add(growth.n_left + e, n_left);
+			agk_add(growth.n_left + chunk.e, n_left);
 		}
 	}
 	for (int e = 0; e < state->n_expand; e++)
@@ -108,21 +124,17 @@ write_chunk(const AgkGrowth &growth, const AgkNode *node, int64_t begin, int64_t
 __global__ void
 agk_move_rows(AgkGrowth growth)
 {
-	const AgkState *state = growth.state;
-
-	for (int64_t item = blockIdx.x; item < state->n_chunks; item += gridDim.x)
+	for (int64_t item = blockIdx.x; item < growth.state->n_chunks; item += gridDim.x)
 	{
-		int e = agk_find(growth.chunk_ends, state->n_expand, item);
-		int64_t first = e > 0 ? growth.chunk_ends[e - 1] : 0;
-		const AgkNode *node = growth.nodes + growth.expand[e];
-		int64_t begin = (item - first) * state->chunk;
-		int64_t end = begin + state->chunk < node->n_rows ? begin + state->chunk : node->n_rows;
+		Chunk chunk = chunk_of(growth, item);
+		int64_t first = chunk.e > 0 ? growth.chunk_ends[chunk.e - 1] : 0;
 		int64_t before = 0;
 
 		for (int64_t c = first + threadIdx.x; c < item; c += blockDim.x)
 			before += growth.chunk_left[c];
 		before = agk_block_sum(before);
-		write_chunk(growth, node, begin, end, before, growth.n_left[e] + begin - before);
+		write_chunk(growth, chunk.node, chunk.begin, chunk.end, before,
+					growth.n_left[chunk.e] + chunk.begin - before);
 	}
 }
 

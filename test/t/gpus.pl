@@ -241,7 +241,7 @@ SKIP:
 	like($there, qr/Uses 1 of GPU cuda:0 .*Uses 1 of GPU cuda:1 .*stored quick/s, 'a fit on two GPUs');
 	unlike($there, qr/WARNING/, 'without a complaint');
 	is($node->safe_psql('postgres', q{SELECT string_agg(concat_ws(' ', model, device, num_gpus), ', ' ORDER BY model) FROM ag_leaderboard('quick') WHERE model !~ 'Ensemble'}),
-		'GBM cuda:0 1, GBM_2 cuda:1 1, LR cpu 0, RF cuda:0 1', 'the leaderboard shows where each model ran');
+		'GBM cuda:0 1, GBM_2 cuda:0 1, LR cpu 0, RF cuda:1 1', 'the leaderboard shows where each model ran');
 	like(told("\"num_gpus\": 0, $models"), qr/stored quick/, 'the same on the CPU');
 	is($node->safe_psql('postgres', q{SELECT count(*) || ' of ' || count(DISTINCT md5) FROM (SELECT md5(p.data), a.version FROM ag_member_part AS p JOIN ag_predictor AS a ON a.id = p.predictor
 		JOIN ag_member AS m ON m.predictor = p.predictor AND m.ordinal = p.member

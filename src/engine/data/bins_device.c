@@ -113,6 +113,8 @@ ag_bins_tell_need(const AgContext *ctx, const AgGpu *gpu, const AgDeviceMatrix *
 	AgDeviceMemory memory;
 	char blocks[64] = "";
 
+	if (gpu->ops->matrix_layout == NULL)
+		return;
 	gpu->ops->matrix_layout(matrix, &layout);
 	gpu->ops->memory(gpu->device, &memory);
 	if (layout.n_blocks > 0)

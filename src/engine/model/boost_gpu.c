@@ -36,8 +36,9 @@ unsupported(const AgGpu *gpu, const AgLoss *loss, const AgBoostParams *params)
 
 	if (gpu->is_lost)
 		return "the GPU failed before";
-	if (ops->matrix_create == NULL || ops->boost_create == NULL || ops->boost_gradients == NULL ||
-		ops->boost_grow == NULL || ops->boost_add == NULL || ops->boost_valid == NULL)
+	if (ops->matrix_create == NULL || ops->boost_memory == NULL || ops->boost_create == NULL ||
+		ops->boost_gradients == NULL || ops->boost_grow == NULL || ops->boost_add == NULL ||
+		ops->boost_valid == NULL)
 		return "the module grows no boosted trees";
 	if (loss->objective->on_device == AG_DEVICE_NO_LOSS)
 		return "its loss is learnt on the CPU only";

@@ -66,8 +66,9 @@ unsupported(const AgForest *forest, const AgGpu *gpu)
 
 	if (gpu->is_lost)
 		return "the GPU failed before";
-	if (ops->matrix_create == NULL || ops->forest_create == NULL || ops->forest_grow == NULL ||
-		ops->forest_tree == NULL || ops->forest_fetch == NULL || ops->forest_leaves == NULL)
+	if (ops->matrix_create == NULL || ops->forest_memory == NULL || ops->forest_create == NULL ||
+		ops->forest_grow == NULL || ops->forest_tree == NULL || ops->forest_fetch == NULL ||
+		ops->forest_leaves == NULL)
 		return "the module grows no forests";
 	if (forest->data->bins->n_features < 1)
 		return "there is nothing to learn from";
