@@ -7,6 +7,8 @@
 
 #include "postgres.h"
 
+#include <poll.h>
+
 #include "access/xlog.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_authid.h"
@@ -140,17 +142,23 @@ extern bool pq_check_connection(void);
 #endif
 
 /*
- * 14 can look whether the client is still there without reading from it; before, a lost client is noticed at the next
- * message sent. True while the client is there, or there never was one.
+ * True while the client is there, or there never was one; nothing is read from it. 14 has that; before, the same question is asked of its
+ * socket here, which is what a Port begins with (the header that says so is libpq/libpq-be.h, with GSSAPI's).
  */
 static inline bool
 ag_client_connected(void)
 {
+	if (MyProcPort == NULL || whereToSendOutput != DestRemote)
+		return true;
 #if PG_VERSION_NUM >= 140000
-	if (MyProcPort != NULL && whereToSendOutput == DestRemote)
-		return pq_check_connection();
+	return pq_check_connection();
+#else
+	{
+		struct pollfd client = {*(pgsocket *) MyProcPort, POLLRDHUP, 0};
+
+		return poll(&client, 1, 0) <= 0;
+	}
 #endif
-	return true;
 }
 
 #if PG_VERSION_NUM < 140000
