@@ -190,7 +190,7 @@ ag_msg_member_write(AgWriter *out, const AgFittedMember *msg)
 static void
 shifts_read(AgDecoder *d, AgFittedMember *msg)
 {
-	uint32_t n = ag_read_u32(&d->in);
+	uint32_t n = ag_read_count(&d->in, sizeof(double));
 	double *shifts = ag_decode_array(d, n, sizeof *shifts);
 
 	msg->n_shifts = shifts != NULL ? (int) n : 0;
