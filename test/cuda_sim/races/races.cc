@@ -80,7 +80,7 @@ struct Rows
 			class_of[i] = (int32_t) (rows[i * 12] / 100 + rows[i * 12 + 5] % 2) % 3 % n_classes;
 			(i % 5 == 0 ? held : train).push_back((uint32_t) i);
 		}
-		bins = {n_rows, n_features, features, 12, rows.data(), 2560, columns.data()};
+		bins = {n_rows, n_features, features, 12, rows.data(), 2560, columns.data(), 0};
 	}
 };
 
