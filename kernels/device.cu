@@ -258,4 +258,6 @@ const AgDeviceOps agk_ops = {
 	agk_boost_add,       agk_boost_valid,  agk_forest_memory,
 	agk_forest_create,   agk_forest_free,  agk_forest_grow,
 	agk_forest_tree,     agk_forest_fetch, agk_forest_leaves,
+	agk_net_create,      agk_net_free,     agk_net_write,
+	agk_net_read,        agk_net_order,    agk_net_steps,
 };

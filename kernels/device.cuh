@@ -139,6 +139,15 @@ AgDeviceStatus agk_boost_grow(AgDevice *device, AgDeviceBoost *boost,
 /* leaves.cu */
 AgDeviceStatus agk_boost_add(AgDevice *device, AgDeviceBoost *boost, int output,
 							 const double *values);
+/* net.cu */
+AgDeviceStatus agk_net_create(AgDevice *device, const AgDeviceNetSpec *spec, AgDeviceNet **net);
+void agk_net_free(AgDevice *device, AgDeviceNet *net);
+AgDeviceStatus agk_net_write(AgDevice *device, AgDeviceNet *net, int64_t at, int64_t n,
+							 const float *from);
+AgDeviceStatus agk_net_read(AgDevice *device, AgDeviceNet *net, int64_t at, int64_t n, float *to);
+AgDeviceStatus agk_net_order(AgDevice *device, AgDeviceNet *net, const uint32_t *places);
+AgDeviceStatus agk_net_steps(AgDevice *device, AgDeviceNet *net, const AgDeviceNetStep *steps,
+							 int n_steps);
 
 /* forest.cu */
 int64_t agk_forest_memory(AgDevice *device, const AgDeviceShape *shape,

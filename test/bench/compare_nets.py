@@ -2,6 +2,11 @@
 """Compares our nets with the same ones in PyTorch: same rows, parameters, batches and stopping rows.
 
     compare_nets.py [--program P] [--seeds N] [--family F ...] [--time] [--set name=value ...] TABLE ...
+    compare_nets.py --autogluon STATE [--ours F] ... TABLE ...
+
+With --autogluon the peer is AutoGluon's own family of that name (needs autogluon.tabular with torch and fastai), given the same rows to
+train on, to stop by and to be tested on; seed s of the peer is seed s of its parameters on split s. Its errors are kept in the file STATE, and not made again.
+--ours sets another family of ours beside it.
 
 TABLE is a csv or csv.gz of --dir, with its line in INDEX.tsv there. Needs torch (CPU), pandas and
 scikit-learn. Prints for each table and family the test error (RMSE or log-loss; mean of the
@@ -193,6 +198,72 @@ def run_torch(family, x, y, cats, part, problem, n_classes, seed, most_epochs=No
     return predicted, spent, epoch
 
 
+PEER_SEED = {"NN_TORCH": "seed_value", "FASTAI": "random_seed"}
+
+
+def run_autogluon(family, x, y, cats, part, problem, n_classes, split, seed, name, state):
+    """The test error of AutoGluon's family, from the state file where it is there."""
+    key = "\t".join((name, family, str(len(y)), str(split), str(seed)))
+    if os.path.exists(state):
+        for line in open(state):
+            if line.startswith(key + "\t"):
+                return float(line.split("\t")[-1])
+    import pandas as pd
+    from autogluon.tabular import TabularPredictor
+
+    frame = pd.DataFrame({f"c{i}": x[:, i] for i in range(x.shape[1])})
+    for i in cats:
+        frame[f"c{i}"] = [None if np.isnan(v) else f"l{int(v)}" for v in x[:, i]]
+    frame["label"] = y if problem == "regression" else y.astype(int)
+    metric = "root_mean_squared_error" if problem == "regression" else "log_loss"
+    test = frame[part == 2].drop(columns="label")
+    with tempfile.TemporaryDirectory() as folder:
+        predictor = TabularPredictor("label", problem, metric, path=folder, verbosity=0)
+        predictor.fit(frame[part == 0], tuning_data=frame[part == 1], fit_weighted_ensemble=False,
+                      hyperparameters={family: {PEER_SEED[family]: seed}}, num_cpus=1, num_gpus=0, calibrate=False)
+        if problem == "regression":
+            predicted = predictor.predict(test).to_numpy(float)
+        else:
+            proba = predictor.predict_proba(test)
+            predicted = np.zeros((len(test), n_classes))
+            for c in proba.columns:
+                predicted[:, int(c)] = proba[c].to_numpy(float)
+    error = error_of(problem, y[part == 2], predicted)
+    with open(state, "a") as file:
+        file.write(f"{key}\t{error:.9g}\n")
+    return error
+
+
+def compare_autogluon(args, settings, index):
+    """Split s with seed s, and for the noise between seeds the first split with all seeds."""
+    differences = {family: [] for family in args.family}
+    noises = {family: [] for family in args.family}
+    print("table\tfamily\trows\tours\tautogluon\tdiff_percent\tits_seeds_percent", flush=True)
+    for name in args.tables:
+        x, y, cats, problem = load(args.dir, name, index, args.rows)
+        n_classes = 0 if problem == "regression" else int(y.max()) + 1
+        for family in args.family:
+            ours, theirs, again = [], [], []
+            for split in range(args.splits):
+                part = split_parts(len(y), split)
+                common = (x, y, cats, part, problem, n_classes)
+                own = [error_of(problem, y[part == 2], run_ours(args.program, args.ours or family, *common, settings, s, args.threads)[0])
+                       for s in range(args.seeds)]
+                ours.append(np.mean(own))
+                seeds = range(args.seeds) if split == 0 else [split]
+                its = [run_autogluon(family, *common, split, s, name, args.autogluon) for s in seeds]
+                theirs.append(np.mean(its))
+                again = its if split == 0 else again
+            difference = 100 * (np.mean(ours) / np.mean(theirs) - 1)
+            noise = 100 * np.std(again, ddof=1) / np.mean(again) if len(again) > 1 else float("nan")
+            differences[family].append(difference)
+            noises[family].append(noise)
+            print(f"{name}\t{family}\t{len(y)}\t{np.mean(ours):.6g}\t{np.mean(theirs):.6g}\t{difference:+.2f}\t{noise:.2f}", flush=True)
+    for family, d in differences.items():
+        print(f"{family}: median difference {np.median(d):+.2f} %, median absolute {np.median(np.abs(d)):.2f} %, "
+              f"its own between seeds {np.nanmedian(noises[family]):.2f} %")
+
+
 def main():
     here = os.path.dirname(os.path.abspath(__file__))
     parser = argparse.ArgumentParser()
@@ -204,11 +275,17 @@ def main():
     parser.add_argument("--epochs", type=int, help="run so many, for the time alone")
     parser.add_argument("--family", nargs="+", default=["NN_TORCH", "FASTAI"])
     parser.add_argument("--set", action="append", default=[])
+    parser.add_argument("--autogluon", metavar="STATE")
+    parser.add_argument("--ours")
+    parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("tables", nargs="+")
     args = parser.parse_args()
     settings = dict(item.split("=") for item in args.set)
     index = table_index(args.dir)
     torch.set_num_threads(args.threads)
+    if args.autogluon:
+        compare_autogluon(args, settings, index)
+        return
     print("table\tfamily\trows\tours\ttorch\tdiff_percent\ttorch_seeds_percent\tours_ms_epoch"
           "\ttorch_ms_epoch\tratio\tours_epochs\ttorch_epochs", flush=True)
     all_differences = {family: [] for family in args.family}

@@ -1,7 +1,7 @@
 /*
  * train_net.c - trains a neural net on a table of numbers, times it, and writes its predictions.
  *
- *     train_net FILE family=NN_TORCH|FASTAI|REALMLP [name=value ...]
+ *     train_net FILE family=NN_TORCH|FASTAI|REALMLP|TABM [name=value ...]
  *
  * FILE and the other names are those of train_table.c, parameters those of the family. Epochs run and kept, CPU and wall time of
  * training, and both of one prediction are printed.
@@ -91,6 +91,7 @@ predict(const Table *table, const AgNet *net, const uint32_t *rows, int64_t n, c
 {
 	FILE *file = path != NULL ? fopen(path, "wb") : NULL;
 	double *features = malloc(4096 * sizeof *features), *out = malloc(10000 * sizeof *out);
+	void *scratch = aligned_alloc(64, (ag_net_row_scratch_bytes(net) + 63) / 64 * 64);
 	int64_t spent = 0;
 
 	for (int64_t i = 0; i < n; i++)
@@ -100,7 +101,7 @@ predict(const Table *table, const AgNet *net, const uint32_t *rows, int64_t n, c
 		for (uint32_t f = 0; f < net->dense->n_features; f++)
 			read_column(table, f, rows + i, 1, features + f);
 		began = ag_clock_ns();
-		ag_net_run(net, features, out);
+		ag_net_run(net, features, scratch, out);
 		spent += ag_clock_ns() - began;
 		if (file != NULL)
 			fwrite(out, sizeof(double), ag_net_n_out(net), file);
@@ -109,6 +110,7 @@ predict(const Table *table, const AgNet *net, const uint32_t *rows, int64_t n, c
 		fclose(file);
 	printf(" predict_us=%.2f", n > 0 ? 1e-3 * (double) spent / (double) n : 0.0);
 	free(features);
+	free(scratch);
 	free(out);
 }
 
@@ -128,13 +130,16 @@ read_family(Options *options, const char *name)
 {
 	AgNetFamily family = strcmp(name, "FASTAI") == 0    ? AG_NET_FASTAI
 						 : strcmp(name, "REALMLP") == 0 ? AG_NET_REALMLP
+						 : strcmp(name, "TABM") == 0    ? AG_NET_TABM
 														: AG_NET_NN_TORCH;
 
 	options->specs = family == AG_NET_FASTAI    ? ag_fastai_specs
 					 : family == AG_NET_REALMLP ? ag_realmlp_specs
+					 : family == AG_NET_TABM    ? ag_tabm_specs
 												: ag_nn_specs;
 	options->n_specs = family == AG_NET_FASTAI    ? ag_fastai_n_specs
 					   : family == AG_NET_REALMLP ? ag_realmlp_n_specs
+					   : family == AG_NET_TABM    ? ag_tabm_n_specs
 												  : ag_nn_n_specs;
 	ag_params_default(options->specs, options->n_specs, &options->params);
 	options->params.family = family;

@@ -32,10 +32,10 @@ FROM (SELECT ag_predict_quantiles('qb', t) AS q FROM qt AS t) AS t;
 SELECT best_model FROM ag_models WHERE name = 'qb';
 -- nets and the linear model
 SELECT ag_fit('qt', 'y', '{"name": "qn", "problem_type": "quantile", "quantile_levels": [0.1, 0.5, 0.9], "ignored_columns": ["id"],
-    "hyperparameters": {"LR": {}, "NN_TORCH": {"num_epochs": 30}, "FASTAI": {"epochs": 20}, "REALMLP": {"num_epochs": 20}}}');
+    "hyperparameters": {"LR": {}, "NN_TORCH": {"num_epochs": 30}, "FASTAI": {"epochs": 20}, "REALMLP": {"num_epochs": 20}, "TABM": {"n_epochs": 20}}}');
 SELECT m AS net, bool_and(q[1] <= q[2] AND q[2] <= q[3]) AS ordered, abs(avg((y < q[1])::int) - 0.1) < 0.08 AND abs(avg((y < q[2])::int) - 0.5) < 0.1
     AND abs(avg((y < q[3])::int) - 0.9) < 0.08 AS covers
-FROM (SELECT t.y, m, ag_predict_quantiles('qn/' || m, t) AS q FROM qt AS t, unnest(ARRAY['LR', 'NN_TORCH', 'FASTAI', 'REALMLP']) AS m) AS s GROUP BY m ORDER BY m COLLATE "C";
+FROM (SELECT t.y, m, ag_predict_quantiles('qn/' || m, t) AS q FROM qt AS t, unnest(ARRAY['LR', 'NN_TORCH', 'FASTAI', 'REALMLP', 'TABM']) AS m) AS s GROUP BY m ORDER BY m COLLATE "C";
 -- conformal calibration: rows that no model has seen lie below each quantile as often as it says, within four standard errors; by weight, where
 -- rows are weighted in scores. Three rounds of boosting alone are far from that.
 CREATE TABLE qc AS SELECT i AS id, i % 40 AS x, 1 + 8 * (i % 2) AS w, i % 40 + ((hashint4(i) & 65535) / 65536.0 - 0.5) * (CASE WHEN i % 2 = 0 THEN 4 ELSE 40 END) AS y,

@@ -31,6 +31,8 @@ small(AgNetFamily family, int n_epochs)
 	params.layers.values[0] = 24;
 	params.layers.values[1] = 17;
 	params.seed = 5;
+	if (family == AG_NET_TABM)
+		params.n_members = 4;
 	return params;
 }
 
@@ -67,6 +69,17 @@ drop(Fitted *fitted)
 	ag_dense_matrix_free(fitted->matrix);
 	ag_dense_free(fitted->dense);
 	ag_error_init(&err);
+}
+
+/* One row, with as much scratch as it asks for. */
+static void
+run_one(const AgNet *net, const double *features, double *out)
+{
+	void *scratch = ag_mem_alloc(&mem, 1, ag_net_row_scratch_bytes(net));
+
+	AG_REQUIRE(scratch != NULL);
+	ag_net_run(net, features, scratch, out);
+	ag_mem_free(&mem, scratch);
 }
 
 static AgTrainData
@@ -220,12 +233,10 @@ loss_at(AgNetTrainer *trainer, const uint32_t *order, int n, float *value, float
 	double loss;
 
 	*value = was + h;
-	for (uint32_t l = 0; l < trainer->net->n_layers; l++)
-		ag_net_weights_spread(trainer, l, 0, (uint32_t) ag_net_round(trainer->net->layers[l].n_in));
+	ag_net_weights_spread_all(trainer);
 	loss = ag_net_batch_derive(trainer, order, n, 77);
 	*value = was;
-	for (uint32_t l = 0; l < trainer->net->n_layers; l++)
-		ag_net_weights_spread(trainer, l, 0, (uint32_t) ag_net_round(trainer->net->layers[l].n_in));
+	ag_net_weights_spread_all(trainer);
 	return loss;
 }
 
@@ -246,10 +257,11 @@ check_gradient(AgNetFamily family, AgProblem problem, int activation, double dro
 		two_classes(&mixed);
 	data.weight = mixed.weight;
 	if (family == AG_NET_NN_TORCH)
-	{
 		params.use_batchnorm = dropout > 0.0;
+	if (family == AG_NET_NN_TORCH || family == AG_NET_TABM)
 		params.activation = activation;
-	}
+	if (family == AG_NET_TABM)
+		params.n_members = 3;
 	params.dropout_prob = params.embedding_dropout_prob = dropout;
 	params.batch_size = 60;
 	params.embed_min_levels = 3;
@@ -263,8 +275,7 @@ check_gradient(AgNetFamily family, AgProblem problem, int activation, double dro
 	AG_REQUIRE(ag_get_zeroed(&ctx, 512, sizeof(float), &trainer.scale_gradient) == AG_OK);
 	for (uint64_t i = 0; trainer.input_scale != NULL && i < trainer.net->n_inputs; i++)
 		trainer.input_scale[i] = 1.0f + 0.3f * number(8, i);
-	for (uint32_t l = 0; l < trainer.net->n_layers; l++)
-		ag_net_weights_spread(&trainer, l, 0, (uint32_t) ag_net_round(trainer.net->layers[l].n_in));
+	ag_net_weights_spread_all(&trainer);
 	ag_net_batch(&trainer, order, 60, 77);
 	for (uint64_t i = 0; i < trainer.net->n_values + trainer.net->n_inputs; i++)
 	{
@@ -312,6 +323,8 @@ test_gradients(void)
 		check_gradient(AG_NET_FASTAI, problems[p], AG_NET_ACT_RELU, 0.2);
 		check_gradient(AG_NET_REALMLP, problems[p], AG_NET_ACT_AUTO, 0.0);
 		check_gradient(AG_NET_REALMLP, problems[p], AG_NET_ACT_AUTO, 0.2);
+		check_gradient(AG_NET_TABM, problems[p], AG_NET_ACT_TANH, 0.0);
+		check_gradient(AG_NET_TABM, problems[p], AG_NET_ACT_TANH, 0.2);
 	}
 	for (int a = 0; a < AG_NET_ACT_AUTO; a++)
 		check_gradient(AG_NET_NN_TORCH, AG_PROBLEM_MULTICLASS, a, 0.1);
@@ -340,7 +353,7 @@ error_of(const AgTrainData *data, const AgNetResult *result)
 static void
 test_learning(void)
 {
-	for (int family = 0; family < 3; family++)
+	for (int family = 0; family < 4; family++)
 		for (int p = 0; p < 3; p++)
 		{
 			AgProblem problem = p == 0   ? AG_PROBLEM_REGRESSION
@@ -387,7 +400,7 @@ test_threads(void)
 {
 	static const int n_threads[] = {1, 2, 5};
 
-	for (int family = 0; family < 3; family++)
+	for (int family = 0; family < 4; family++)
 		for (int p = 0; p < 2; p++)
 		{
 			Mixed mixed = mixed_make(13, 1300);
@@ -421,7 +434,7 @@ test_threads(void)
 
 					for (int f = 0; f < MIXED_FEATURES; f++)
 						features[f] = mixed.cells[f][data.valid_rows[i]];
-					ag_net_run(fitted.result.model, features, out);
+					run_one(fitted.result.model, features, out);
 					AG_CHECK(memcmp(out,
 									fitted.result.valid_proba + i * fitted.result.model->n_outputs,
 									fitted.result.model->n_outputs * sizeof(double)) == 0);
@@ -452,7 +465,7 @@ check_finite(const AgNet *net, uint32_t n_features)
 	{
 		for (uint32_t f = 0; f < n_features; f++)
 			features[f] = odd_value(r, f);
-		ag_net_run(net, features, out);
+		run_one(net, features, out);
 		sum = 0.0;
 		for (uint32_t k = 0; k < ag_net_n_out(net); k++)
 		{
@@ -470,7 +483,7 @@ check_finite(const AgNet *net, uint32_t n_features)
 static void
 test_odd_data(void)
 {
-	for (int family = 0; family < 3; family++)
+	for (int family = 0; family < 4; family++)
 	{
 		Mixed mixed = mixed_make(21, 1200);
 		AgTrainData data = data_of(&mixed, AG_PROBLEM_REGRESSION, 1);
@@ -616,7 +629,7 @@ check_rows(const AgNet *net, const Mixed *mixed)
 		ag_net_run_rows(net, counts[c], features, scratch, many);
 		for (int64_t i = 0; i < counts[c]; i++)
 		{
-			ag_net_run(net, features + i * MIXED_FEATURES, one);
+			run_one(net, features + i * MIXED_FEATURES, one);
 			AG_CHECK(memcmp(one, many + i * n_out, n_out * sizeof(double)) == 0);
 		}
 		ag_mem_free(&mem, scratch);
@@ -626,7 +639,7 @@ check_rows(const AgNet *net, const Mixed *mixed)
 static void
 test_image(void)
 {
-	for (int family = 0; family < 3; family++)
+	for (int family = 0; family < 4; family++)
 	{
 		Mixed mixed = mixed_make(51, 300);
 		AgTrainData data = data_of(&mixed, AG_PROBLEM_MULTICLASS, 200);
@@ -651,8 +664,8 @@ test_image(void)
 
 			for (int f = 0; f < MIXED_FEATURES; f++)
 				features[f] = i < 50 ? odd_value((uint64_t) i, (uint64_t) f) : mixed.cells[f][i];
-			ag_net_run(fitted.result.model, features, a);
-			ag_net_run(read, features, b);
+			run_one(fitted.result.model, features, a);
+			run_one(read, features, b);
 			AG_CHECK(memcmp(a, b, sizeof a) == 0);
 		}
 		ag_writer_init(&again, &mem);
@@ -688,7 +701,7 @@ test_image(void)
 
 					for (uint32_t f = 0; f < 64; f++)
 						features[f] = odd_value(i, f);
-					ag_net_run(read, features, out);
+					run_one(read, features, out);
 					for (uint32_t k = 0; k < ag_net_n_out(read); k++)
 						AG_CHECK(isfinite(out[k]));
 				}
@@ -708,7 +721,7 @@ test_image(void)
 static void
 test_memory(void)
 {
-	for (int family = 0; family < 3; family++)
+	for (int family = 0; family < 4; family++)
 	{
 		Mixed mixed = mixed_make(61, 120);
 		AgTrainData data =

@@ -334,12 +334,12 @@ unsupported(AgMem *mem)
 			"Add another model family, such as GBM.");
 	refused(mem, "/hyperparameters { 1\n/hyperparameters/EBM { 0", AG_ERR_UNSUPPORTED,
 			"model family \"EBM\" is not supported yet",
-			"This release fits GBM, LR, KNN, RF, XT, NN_TORCH, FASTAI, REALMLP, XGB, CAT.");
+			"This release fits GBM, LR, KNN, RF, XT, NN_TORCH, FASTAI, REALMLP, XGB, CAT, TABM.");
 	refused(
 		mem,
 		"/included_model_types [ 2\n/included_model_types/0 s GBM\n/included_model_types/1 s EBM",
 		AG_ERR_UNSUPPORTED, "model family \"EBM\" is not supported yet",
-		"This release fits GBM, LR, KNN, RF, XT, NN_TORCH, FASTAI, REALMLP, XGB, CAT.");
+		"This release fits GBM, LR, KNN, RF, XT, NN_TORCH, FASTAI, REALMLP, XGB, CAT, TABM.");
 	refused(mem, "/hyperparameters s zeroshot_2023", AG_ERR_UNSUPPORTED,
 			"list of models \"zeroshot_2023\" is not supported yet", "");
 	refused(mem, "/ag_args_fit { 1\n/ag_args_fit/stopping_metric s roc_auc", AG_ERR_UNSUPPORTED,

@@ -35,6 +35,7 @@ typedef struct AgDevice AgDevice;
 typedef struct AgDeviceMatrix AgDeviceMatrix;
 typedef struct AgDeviceBoost AgDeviceBoost;
 typedef struct AgDeviceForest AgDeviceForest;
+typedef struct AgDeviceNet AgDeviceNet;
 
 typedef struct AgDeviceMemory
 {
@@ -260,6 +261,106 @@ typedef struct AgDeviceForestLeaf
 	int64_t high; /* numbers: and of weight times the bits above */
 } AgDeviceForestLeaf;
 
+/* ---- neural nets ---- */
+
+/*
+ * What a training step of a net does, one after the other. All numbers lie in one room of floats; a, b, ... are places in it, [n][m] there has
+ * rows of the op's stride of that letter. Sums run in the order of the rows, products in that of n_inner, each by fused multiply-add; all else
+ * is rounded operation by operation: the engine's own loops (model/net_batch.c, net_update.c) give the same bits.
+ */
+typedef enum AgDeviceNetKind
+{
+	AG_NET_DO_INPUT = 0,   /* a[n_rows]: the inputs of the batch's rows */
+	AG_NET_DO_NUMBER_NORM, /* as NORM, of inputs */
+	AG_NET_DO_DROP, /* a[n_rows][n_columns]: dropout's factors; 1 in the first `flag` columns. index: of the key */
+	AG_NET_DO_SCALE,   /* a[n_rows][n_columns] *= b */
+	AG_NET_DO_SPREAD,  /* a[i] = b[i mod n_inner] * c[i div n_inner], n_rows of n_columns */
+	AG_NET_DO_GATHER,  /* a[i] = sum over k < n_lots of b[k n_rows + i] * c[k] */
+	AG_NET_DO_PRODUCT, /* c[n_rows][n_columns] = d + sum over n_inner of a (a_stride, a_inner) b; n_lots times, each *_lot on. d < 0: 0 */
+	AG_NET_DO_ACTIVATE, /* a[n_rows][n_columns] in place, b: slope; flag: an AgActivation; both times dropout's factors if index >= 0 */
+	AG_NET_DO_STATS, /* of a[n_rows][n_columns]: c mean, d 1 / spread, e and f running mean and square */
+	AG_NET_DO_NORM, /* b = (a - c) * d, a = e * b + f; times dropout's factors, kept in `more`, if index >= 0 */
+	AG_NET_DO_NORM_SUMS, /* c = sums of a[n_rows][n_columns], d = of a * b */
+	AG_NET_DO_NORM_BACK, /* a = f * d * more * (a - (c + b * e) / n_rows); more: slope, b: normalised; c, e: sums */
+	AG_NET_DO_LOSS, /* b[n_rows][n_columns]: derivatives by the outputs a; row i is the batch's i mod n_inner */
+	AG_NET_DO_SUMS, /* c[n_columns] = sums of a[n_rows][n_columns]; n_lots times */
+	AG_NET_DO_DOTS, /* c[n_rows] = sums of a[n_rows][n_columns] * b, in sixteen lanes; then a's rows *= d[n_rows] */
+	AG_NET_DO_PAIRS, /* c[n_columns] = sums over n_rows of a * b; n_lots times, b the same each time */
+	AG_NET_DO_EMBEDDING, /* c: gradients of slot `index` from the inputs' a, all zero before; flag: its first input */
+	AG_NET_DO_WAVES, /* c: gradients of the waves at b from the inputs' derivatives a and the inputs d */
+	AG_NET_DO_CLEAR,     /* a[n_columns] = 0 */
+	AG_NET_DO_ADAM,      /* a[n_columns] along b; c, d: moments; rate times `rate`; flag: decays */
+	AG_NET_DO_ROW_SCALE, /* c[n_rows][n_columns] = a * b[n_rows] */
+	AG_NET_DO_TRANSPOSE  /* c[n_columns][n_rows] = a[n_rows][n_columns]; n_lots times */
+} AgDeviceNetKind;
+
+typedef struct AgDeviceNetOp
+{
+	int32_t kind; /* AgDeviceNetKind */
+	int32_t index, flag;
+	int32_t n_rows, n_columns, n_inner, n_lots;
+	int64_t a, b, c, d, e, f, more;
+	int64_t a_stride, b_stride, c_stride, a_inner;
+	int64_t a_lot, b_lot, c_lot, d_lot;
+	float rate;
+} AgDeviceNetOp;
+
+typedef enum AgDeviceNetLoss
+{
+	AG_DEVICE_NET_SQUARED = 0,
+	AG_DEVICE_NET_RANGE, /* absolute error of a sigmoid */
+	AG_DEVICE_NET_SOFTMAX,
+	AG_DEVICE_NET_QUANTILES
+} AgDeviceNetLoss;
+
+/* A slot's inputs: AgNetSlot and AgDenseSlot in one. */
+typedef struct AgDeviceNetSlot
+{
+	int64_t embedding; /* place of [width + 1][n_inputs]; -1: one-hot */
+	uint32_t first_column, width;
+	uint32_t first_input, n_inputs;
+} AgDeviceNetSlot;
+
+/* Rows, labels, and the ops of a step. Arrays are read during net_create only. */
+typedef struct AgDeviceNetSpec
+{
+	int64_t n_floats; /* of the room; all 0 at first */
+	int64_t n_rows;
+	int64_t number_stride;
+	const float *numbers; /* [n_rows][number_stride] */
+	int32_t n_numbers, n_slots;
+	const uint32_t *row_slots; /* [n_rows][n_slots] */
+	const AgDeviceNetSlot *slots;
+	uint32_t no_column; /* what row_slots has for none */
+	bool bends;
+	int32_t n_inputs, input_stride;
+	int32_t n_waves, n_wave_inputs, first_wave;
+	int64_t waves; /* place */
+	int64_t n_train;
+	const uint32_t *train_rows;
+	AgDeviceNetLoss loss;
+	const float *target;     /* [n_train]; NULL: classes */
+	const float *weight;     /* [n_train]; NULL: all 1 */
+	const int32_t *class_of; /* [n_rows] */
+	const float *quantiles;  /* [n_outputs] */
+	int32_t n_outputs;
+	float smoothing;
+	int32_t n_batch;
+	int32_t n_members; /* at least 1 */
+	const AgDeviceNetOp *ops;
+	int32_t n_ops;
+} AgDeviceNetSpec;
+
+/* What changes from step to step. */
+typedef struct AgDeviceNetStep
+{
+	int64_t first; /* of the batch, in the order of net_order */
+	uint64_t dropout_key;
+	/* 16 random bits below it: dropped; of layers, and of inputs (ops with a flag >= 0) */
+	uint32_t drop_below, input_drop_below;
+	float rate, beta1, beta2, root, eps, decay, shrink; /* AgAdam */
+} AgDeviceNetStep;
+
 /* ---- the table ---- */
 
 typedef struct AgDeviceOps
@@ -334,6 +435,19 @@ typedef struct AgDeviceOps
 	/* Fills its leaves[n], and for more than two classes the weights of each in shares[n][n_classes]; else NULL. */
 	AgDeviceStatus (*forest_leaves)(AgDevice *device, AgDeviceForest *forest, int32_t i,
 									AgDeviceForestLeaf *leaves, int32_t n, uint32_t *shares);
+
+	AgDeviceStatus (*net_create)(AgDevice *device, const AgDeviceNetSpec *spec, AgDeviceNet **net);
+	void (*net_free)(AgDevice *device, AgDeviceNet *net);
+	/* Floats into the room, and out of it. */
+	AgDeviceStatus (*net_write)(AgDevice *device, AgDeviceNet *net, int64_t at, int64_t n,
+								const float *from);
+	AgDeviceStatus (*net_read)(AgDevice *device, AgDeviceNet *net, int64_t at, int64_t n,
+							   float *to);
+	/* In which order the rows come: places[n_train] in train_rows. */
+	AgDeviceStatus (*net_order)(AgDevice *device, AgDeviceNet *net, const uint32_t *places);
+	/* Runs the ops once a step, and waits for the last. */
+	AgDeviceStatus (*net_steps)(AgDevice *device, AgDeviceNet *net, const AgDeviceNetStep *steps,
+								int n_steps);
 } AgDeviceOps;
 
 /* ---- a device that the fit holds ---- */

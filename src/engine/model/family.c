@@ -31,14 +31,14 @@ static const AgFamily families[AG_FAMILY_LAST] = {
 	[AG_FAMILY_XT] = {AG_FAMILY_XT, "XT", "extremely randomised trees", ag_xt_specs, &ag_xt_n_specs,
 					  sizeof(AgForestParams), false, true, .no_quantiles = LEAVES_OF_MEANS},
 	[AG_FAMILY_NN_TORCH] = {AG_FAMILY_NN_TORCH, "NN_TORCH", "neural net with embeddings",
-							ag_nn_specs, &ag_nn_n_specs, sizeof(AgNetParams), false, false,
+							ag_nn_specs, &ag_nn_n_specs, sizeof(AgNetParams), false, true,
 							.keeps_monotone = false, .patience = "epochs_wo_improve"},
 	[AG_FAMILY_FASTAI] = {AG_FAMILY_FASTAI, "FASTAI",
 						  "neural net with batch normalisation, on a one-cycle schedule",
-						  ag_fastai_specs, &ag_fastai_n_specs, sizeof(AgNetParams), false, false,
+						  ag_fastai_specs, &ag_fastai_n_specs, sizeof(AgNetParams), false, true,
 						  .keeps_monotone = false, .patience = "early.stopping.patience"},
 	[AG_FAMILY_REALMLP] = {AG_FAMILY_REALMLP, "REALMLP", "neural net with waves of the numbers",
-						   ag_realmlp_specs, &ag_realmlp_n_specs, sizeof(AgNetParams), false, false,
+						   ag_realmlp_specs, &ag_realmlp_n_specs, sizeof(AgNetParams), false, true,
 						   .keeps_monotone = false, .patience = "early_stopping_patience"},
 	[AG_FAMILY_XGB] = {AG_FAMILY_XGB, "XGB", "gradient-boosted trees, grown level by level",
 					   ag_xgb_specs, &ag_xgb_n_specs, sizeof(AgBoostParams), true, true,
@@ -46,6 +46,10 @@ static const AgFamily families[AG_FAMILY_LAST] = {
 	[AG_FAMILY_CAT] = {AG_FAMILY_CAT, "CAT",
 					   "gradient-boosted oblivious trees on target statistics", ag_cat_specs,
 					   &ag_cat_n_specs, sizeof(AgBoostParams), true, true, .check = ag_cat_check},
+	[AG_FAMILY_TABM] = {AG_FAMILY_TABM, "TABM",
+						"several neural nets in one, which share their layers", ag_tabm_specs,
+						&ag_tabm_n_specs, sizeof(AgNetParams), false, true, .keeps_monotone = false,
+						.patience = "patience"},
 };
 
 const AgFamily *

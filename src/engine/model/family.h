@@ -20,6 +20,7 @@ typedef enum AgFamilyId
 	AG_FAMILY_REALMLP,
 	AG_FAMILY_XGB,
 	AG_FAMILY_CAT,
+	AG_FAMILY_TABM,
 	AG_FAMILY_LAST
 } AgFamilyId;
 

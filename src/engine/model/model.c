@@ -294,7 +294,7 @@ net_scratch_bytes(const void *fitted)
 static void
 net_run(const void *fitted, const double *features, void *scratch, double *out)
 {
-	ag_net_run(fitted, features, out);
+	ag_net_run(fitted, features, scratch, out);
 }
 
 /* Products, several at a time. */

@@ -32,13 +32,10 @@ ag_net_n_out(const AgNet *net)
 	return net->n_outputs;
 }
 
-/* Holzmueller and others 2024, section 3: smooth clipping. */
 float
 ag_net_number(const AgNet *net, float x)
 {
-	float t = x * (1.0f / 3.0f);
-
-	return net->bends ? x / sqrtf(1.0f + t * t) : x;
+	return net->bends ? ag_net_bend(x) : x;
 }
 
 /* What one number's waves are summed up to: out[n_wave_inputs]. */
@@ -155,57 +152,86 @@ row_number(const AgNet *net, const double *features, uint32_t number)
 	return ag_net_number(net, ag_dense_number(net->dense, &net->dense->features[f], features[f]));
 }
 
-/* Inputs in their order, each times its row of weights: inputs that are 0 add nothing. */
-static void
-first_sums(const AgNet *net, const double *features, uint32_t from, uint32_t n, float *sums)
+/* The first layer's sums in the making: inputs in their order, each times its row of weights; those that are 0 add nothing. */
+typedef struct FirstSums
 {
-	const AgNetLayer *layer = &net->layers[0];
-	size_t stride = ag_net_stride(layer->n_out);
-	const float *weights = net->values + layer->first + from;
+	const AgNet *net;
+	const float *factors; /* [n_inputs] of a member; NULL: none */
+	const float *weights; /* of the wanted outputs, from the first input on */
+	float *sums;
+	uint32_t n;
+} FirstSums;
+
+static void
+add_input(const FirstSums *first, uint32_t input, float x)
+{
+	if (first->factors != NULL)
+		x *= first->factors[input];
+	first->net->ops->add_row(x, first->weights + input * ag_net_stride(first->net->layers[0].n_out),
+							 first->sums, first->n);
+}
+
+static void
+add_slots(const FirstSums *first, const double *features, bool wants_embeddings)
+{
+	const AgNet *net = first->net;
 	const AgDense *dense = net->dense;
-	bool last;
 
-	memcpy(sums, net->values + ag_net_bias_at(layer) + from, n * sizeof *sums);
-	for (uint32_t j = 0; j < dense->n_numbers; j++)
-		net->ops->add_row(row_number(net, features, j), weights + j * stride, sums, n);
-	for (int pass = 0; pass < 2; pass++) /* one-hot slots lie before the waves, embeddings behind */
+	for (uint32_t s = 0; s < net->n_slots; s++)
 	{
-		last = pass == 1;
-		for (uint32_t j = 0; last && net->n_waves > 0 && j < dense->n_numbers; j++)
-		{
-			float waves[AG_NET_LANES];
+		const AgNetSlot *slot = &net->slots[s];
+		uint32_t f = dense->slots[s].feature, width = dense->slots[s].width, column;
 
-			wave_inputs(net, net->values, j, row_number(net, features, j), waves);
-			for (uint32_t o = 0; o < net->n_wave_inputs; o++)
-				net->ops->add_row(waves[o],
-								  weights + (net->first_wave + j * net->n_wave_inputs + o) * stride,
-								  sums, n);
-		}
-		for (uint32_t s = 0; s < net->n_slots; s++)
-		{
-			const AgNetSlot *slot = &net->slots[s];
-			uint32_t f = dense->slots[s].feature, width = dense->slots[s].width, column;
-
-			if ((slot->first != AG_NET_ONE_HOT) != last)
-				continue;
-			column = ag_dense_column(dense, &dense->features[f], features[f]);
-			column = column == dense->n_columns ? width : column - dense->slots[s].first;
-			if (!last && column < width)
-				net->ops->add_row(1.0f, weights + (slot->first_input + column) * stride, sums, n);
-			for (uint32_t i = 0; last && i < slot->n_inputs; i++)
-				net->ops->add_row(net->values[slot->first + (size_t) column * slot->n_inputs + i],
-								  weights + (slot->first_input + i) * stride, sums, n);
-		}
+		if ((slot->first != AG_NET_ONE_HOT) != wants_embeddings)
+			continue;
+		column = ag_dense_column(dense, &dense->features[f], features[f]);
+		column = column == dense->n_columns ? width : column - dense->slots[s].first;
+		if (!wants_embeddings && column < width)
+			add_input(first, slot->first_input + column, 1.0f);
+		for (uint32_t i = 0; wants_embeddings && i < slot->n_inputs; i++)
+			add_input(first, slot->first_input + i,
+					  net->values[slot->first + (size_t) column * slot->n_inputs + i]);
 	}
 }
 
-void
-ag_net_run(const AgNet *net, const double *features, double *out)
+/* The first layer's outputs [from, from + n) for a member, or for a net without; layer_at: where its values are. */
+static void
+first_sums(const AgNet *net, const double *features, uint32_t member, size_t layer_at,
+		   uint32_t from, uint32_t n, float *sums)
+{
+	const AgNetLayer *layer = &net->layers[0];
+	FirstSums first = {net,
+					   net->n_members > 0 ? net->values + ag_net_factors_at(net) +
+												member * ag_net_stride(net->n_inputs)
+										  : NULL,
+					   net->values + layer_at + from, sums, n};
+
+	memcpy(sums, net->values + layer_at + (ag_net_bias_at(layer) - layer->first) + from,
+		   n * sizeof *sums);
+	for (uint32_t j = 0; j < net->dense->n_numbers; j++)
+		add_input(&first, j, row_number(net, features, j));
+	add_slots(&first, features, false); /* one-hot slots lie before the waves, embeddings behind */
+	for (uint32_t j = 0; net->n_waves > 0 && j < net->dense->n_numbers; j++)
+	{
+		float waves[AG_NET_LANES];
+
+		wave_inputs(net, net->values, j, row_number(net, features, j), waves);
+		for (uint32_t o = 0; o < net->n_wave_inputs; o++)
+			add_input(&first, net->first_wave + j * net->n_wave_inputs + o, waves[o]);
+	}
+	add_slots(&first, features, true);
+}
+
+/* One row through the layers, with a member's factors and last layer. */
+static void
+run_member(const AgNet *net, const double *features, uint32_t member, double *out)
 {
 	_Alignas(64) float rows[2][AG_NET_MAX_WIDTH];
 	_Alignas(64) float chunk[OUTPUT_CHUNK];
 	uint32_t last = net->n_layers - 1;
 	const AgNetLayer *layer = &net->layers[last];
+	size_t last_at = layer->first + member * ag_net_layer_values(layer);
+	size_t bias_at = last_at + (ag_net_bias_at(layer) - layer->first);
 	float *x = rows[0], *sums = rows[1], *other;
 
 	for (uint32_t l = 0; l < last; l++)
@@ -214,7 +240,7 @@ ag_net_run(const AgNet *net, const double *features, double *out)
 		uint32_t n = (uint32_t) ag_net_round(hidden->n_out);
 
 		if (l == 0)
-			first_sums(net, features, 0, n, sums);
+			first_sums(net, features, member, hidden->first, 0, n, sums);
 		else
 			net->ops->multiply(1, (int) hidden->n_in, (int) n, x, 0, 1, net->values + hidden->first,
 							   ag_net_stride(hidden->n_out), net->values + ag_net_bias_at(hidden),
@@ -230,14 +256,38 @@ ag_net_run(const AgNet *net, const double *features, double *out)
 		uint32_t rounded = (uint32_t) ag_net_round(n);
 
 		if (last == 0)
-			first_sums(net, features, from, rounded, chunk);
+			first_sums(net, features, member, last_at, from, rounded, chunk);
 		else
 			net->ops->multiply(1, (int) layer->n_in, (int) rounded, x, 0, 1,
-							   net->values + layer->first + from, ag_net_stride(layer->n_out),
-							   net->values + ag_net_bias_at(layer) + from, chunk, rounded);
+							   net->values + last_at + from, ag_net_stride(layer->n_out),
+							   net->values + bias_at + from, chunk, rounded);
 		take_logits(chunk, n, out + from);
 	}
 	apply_link(net, out);
+}
+
+/* The mean of the members' predictions: adds one of n_members; the first one begins, the last one divides. */
+static void
+add_member(const AgNet *net, uint32_t member, const double *one, double *out)
+{
+	double share = 1.0 / net->n_members;
+
+	for (uint32_t k = 0; k < net->n_outputs; k++)
+		out[k] = (member == 0 ? 0.0 : out[k]) + one[k] * share;
+}
+
+void
+ag_net_run(const AgNet *net, const double *features, void *scratch, double *out)
+{
+	double *one = scratch;
+
+	if (net->n_members == 0)
+		run_member(net, features, 0, out);
+	for (uint32_t c = 0; c < net->n_members; c++)
+	{
+		run_member(net, features, c, one);
+		add_member(net, c, one, out);
+	}
 }
 
 /* The widest row of inputs or sums. */
@@ -252,15 +302,26 @@ widest(const AgNet *net)
 	return width;
 }
 
+/* Floats a row: two of the widest kind, and for members its inputs and one member's prediction. */
+static size_t
+row_floats(const AgNet *net)
+{
+	size_t n = 2 * widest(net);
+
+	if (net->n_members > 0)
+		n += ag_net_stride(net->n_inputs) + ag_net_round(net->n_outputs) * 2;
+	return n;
+}
+
 size_t
 ag_net_block_floats(const AgNet *net)
 {
-	return 2 * AG_NET_BLOCK * widest(net);
+	return AG_NET_BLOCK * row_floats(net);
 }
 
-/* Rows of inputs, which are x[n][stride(n_inputs)], through the layers; both arrays are overwritten. */
+/* Rows of inputs through the layers: x[n][stride(n_inputs)] and sums are overwritten. */
 static void
-run_inputs(const AgNet *net, int n, float *x, float *sums, double *out)
+run_layers(const AgNet *net, uint32_t member, int n, float *x, float *sums, double *out)
 {
 	size_t x_stride = ag_net_stride(net->n_inputs), n_out = net->n_outputs;
 	float *other;
@@ -269,10 +330,13 @@ run_inputs(const AgNet *net, int n, float *x, float *sums, double *out)
 	{
 		const AgNetLayer *layer = &net->layers[l];
 		size_t stride = ag_net_stride(layer->n_out);
+		const float *values = net->values + layer->first;
 
+		if (l + 1 == net->n_layers)
+			values += member * ag_net_layer_values(layer);
 		net->ops->multiply(n, (int) layer->n_in, (int) ag_net_round(layer->n_out), x, x_stride, 1,
-						   net->values + layer->first, stride, net->values + ag_net_bias_at(layer),
-						   sums, stride);
+						   values, stride, values + (ag_net_bias_at(layer) - layer->first), sums,
+						   stride);
 		for (int i = 0; l + 1 < net->n_layers && i < n; i++)
 			finish_sums(net, layer, sums + (size_t) i * stride);
 		other = x;
@@ -287,6 +351,36 @@ run_inputs(const AgNet *net, int n, float *x, float *sums, double *out)
 	}
 }
 
+/*
+ * Rows of inputs to predictions. room: for how many rows scratch[room][row_floats] is made; the inputs lie at its
+ * beginning.
+ */
+static void
+run_inputs(const AgNet *net, int n, size_t room, float *scratch, double *out)
+{
+	size_t width = widest(net), stride = ag_net_stride(net->n_inputs), n_out = net->n_outputs;
+	float *sums = scratch + room * width, *inputs = sums + room * width;
+	double *one = (double *) (void *) (inputs + room * stride);
+
+	if (net->n_members == 0)
+	{
+		run_layers(net, 0, n, scratch, sums, out);
+		return;
+	}
+	memcpy(inputs, scratch, (size_t) n * stride * sizeof *inputs);
+	for (uint32_t c = 0; c < net->n_members; c++)
+	{
+		const float *factors = net->values + ag_net_factors_at(net) + c * stride;
+
+		for (int i = 0; i < n; i++)
+			for (size_t j = 0; j < stride; j++)
+				scratch[(size_t) i * stride + j] = inputs[(size_t) i * stride + j] * factors[j];
+		run_layers(net, c, n, scratch, sums, one);
+		for (int i = 0; i < n; i++)
+			add_member(net, c, one + (size_t) i * n_out, out + (size_t) i * n_out);
+	}
+}
+
 void
 ag_net_run_block(const AgNet *net, const AgDenseMatrix *matrix, const uint32_t *rows, int n,
 				 float *scratch, double *out)
@@ -297,14 +391,13 @@ ag_net_run_block(const AgNet *net, const AgDenseMatrix *matrix, const uint32_t *
 		ag_net_inputs(net, net->values, matrix->numbers + (size_t) rows[i] * matrix->stride,
 					  matrix->slots + (size_t) rows[i] * matrix->n_slots,
 					  scratch + (size_t) i * stride);
-	run_inputs(net, n, scratch, scratch + AG_NET_BLOCK * widest(net), out);
+	run_inputs(net, n, AG_NET_BLOCK, scratch, out);
 }
 
-/* Two rows of the widest kind, numbers, slots. */
 size_t
 ag_net_row_scratch_bytes(const AgNet *net)
 {
-	return (2 * widest(net) + ag_net_round(net->dense->n_numbers) + ag_net_round(net->n_slots)) *
+	return (row_floats(net) + ag_net_round(net->dense->n_numbers) + ag_net_round(net->n_slots)) *
 		   sizeof(float);
 }
 
@@ -312,9 +405,9 @@ void
 ag_net_run_rows(const AgNet *net, int64_t n_rows, const double *features, void *scratch,
 				double *out)
 {
-	size_t room = n_rows < AG_NET_BLOCK ? (size_t) n_rows : AG_NET_BLOCK, width = widest(net);
+	size_t room = n_rows < AG_NET_BLOCK ? (size_t) n_rows : AG_NET_BLOCK;
 	size_t stride = ag_net_stride(net->n_inputs), n_features = net->dense->n_features;
-	float *x = scratch, *sums = x + room * width, *numbers = sums + room * width;
+	float *x = scratch, *numbers = x + room * row_floats(net);
 	uint32_t *slots = (uint32_t *) (void *) (numbers + ag_net_round(net->dense->n_numbers));
 
 	for (int64_t begin = 0; begin < n_rows; begin += AG_NET_BLOCK)
@@ -327,6 +420,6 @@ ag_net_run_rows(const AgNet *net, int64_t n_rows, const double *features, void *
 							slots);
 			ag_net_inputs(net, net->values, numbers, slots, x + (size_t) i * stride);
 		}
-		run_inputs(net, n, x, sums, out + (size_t) begin * net->n_outputs);
+		run_inputs(net, n, room, x, out + (size_t) begin * net->n_outputs);
 	}
 }

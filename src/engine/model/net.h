@@ -1,5 +1,5 @@
 /*
- * net.h - neural nets on tables: the families NN_TORCH, FASTAI and REALMLP.
+ * net.h - neural nets on tables: the families NN_TORCH, FASTAI, REALMLP and TABM.
  *
  * A row's inputs are, one behind the other: the numbers of the transform (dense.h); a 1 and zeros for each of its slots
  * of few columns; waves of the numbers, where the family has them; and for each wider slot a vector that is learnt (its
@@ -9,6 +9,9 @@
  * NN_TORCH and FASTAI follow the nets of those names in AutoGluon: plain layers trained at a constant rate until the
  * validation score stops improving, and a net with batch normalisation trained on a one-cycle schedule. REALMLP follows
  * Holzmueller, Grinsztajn, Steinwart 2024, "Better by default: strong pre-tuned MLPs and boosted trees on tabular data".
+ * TABM follows Gorishniy, Kotelnikov, Babenko 2025, "TabM: advancing tabular deep learning with parameter-efficient
+ * ensembling", in its small form (section 3.3): several members share all hidden layers; each has factors of its own on the
+ * inputs and a last layer of its own, is trained by its own loss, and the prediction is the mean of theirs.
  *
  * The same bytes come out at any number of threads and on every processor, while neither the time limit nor memory binds.
  */
@@ -30,7 +33,8 @@ typedef enum AgNetFamily
 {
 	AG_NET_NN_TORCH = 0,
 	AG_NET_FASTAI = 1,
-	AG_NET_REALMLP = 2
+	AG_NET_REALMLP = 2,
+	AG_NET_TABM = 3
 } AgNetFamily;
 
 typedef struct AgNetParams
@@ -58,6 +62,8 @@ typedef struct AgNetParams
 		y_range_extend; /* regression: predictions keep to the training range, so many deviations wider */
 	double label_smoothing; /* classification */
 	bool numeric_waves;     /* periodic embeddings of the numbers */
+	int n_wave_inputs;      /* that a number's waves are summed up to */
+	int n_members;          /* TABM; 0: the net is one */
 	AgDenseParams dense;
 	uint64_t seed; /* not a user parameter */
 } AgNetParams;
@@ -68,6 +74,8 @@ extern const AgParamSpec ag_fastai_specs[];
 extern const int ag_fastai_n_specs;
 extern const AgParamSpec ag_realmlp_specs[];
 extern const int ag_realmlp_n_specs;
+extern const AgParamSpec ag_tabm_specs[];
+extern const int ag_tabm_n_specs;
 
 /*
  * The specs describe only what users may set. default fills in all of it; complete does what is left to do behind
@@ -84,7 +92,10 @@ typedef enum AgNetLink
 	AG_NET_QUANTILES = 3 /* as the first, each output; in ascending order */
 } AgNetLink;
 
-/* At `first` in values lie weights [n_in, rounded up to 16][stride], bias [stride] and, normalised, scale and shift. */
+/*
+ * At `first` in values lie weights [n_in, rounded up to 16][stride], bias [stride] and, normalised, scale and shift. Of the last
+ * layer of a net of members there is one such lot a member, one behind the other.
+ */
 typedef struct AgNetLayer
 {
 	uint32_t n_in, n_out;
@@ -117,7 +128,8 @@ typedef struct AgNet
 	uint32_t n_wave_inputs; /* inputs that a number's waves are summed up to */
 	uint32_t first_wave;    /* input */
 	uint32_t bends;         /* numbers become x / sqrt(1 + x^2 / 9) first */
-	uint32_t zero;
+	/* factors on the inputs [n_members][stride(n_inputs)] lie right before layer 0's values; 0: the net is one, without */
+	uint32_t n_members;
 	uint64_t
 		first_wave_value; /* [n_numbers]: frequencies, phases [n_waves], sums [n_wave_inputs][n_waves], bias */
 	double centre, half_spread, low, high; /* regression */
@@ -143,13 +155,16 @@ typedef struct AgNetResult
 	double best_value; /* stop metric of the kept weights, plain; NaN without validation rows */
 	bool stopped_by_time;
 	bool stopped_by_patience;
-	AgCuts cuts;       /* what the time decided */
-	AgHistory history; /* of the stop metric; none without validation rows */
+	AgCuts cuts;           /* what the time decided */
+	bool on_gpu;           /* ctx->gpu made the steps */
+	bool gpu_failed;       /* the device, or its memory, failed */
+	char cpu_because[300]; /* why not, where there was a ctx->gpu */
+	AgHistory history;     /* of the stop metric; none without validation rows */
 } AgNetResult;
 
 /*
  * Trains on data->train_rows of a matrix that `dense` (fitted on those rows) made of the whole table; data->bins isn't
- * looked at. Keeps the weights of the epoch with the best value of data->stop_metric (among equal ones of
+ * looked at. Steps are made on ctx->gpu, if there is one that can, with the same bits. Keeps the weights of the epoch with the best value of data->stop_metric (among equal ones of
  * classification, the least log-loss). At the deadline it gives the best so far, AG_ERR_TIME when not one step was made;
  * AG_ERR_CANCELLED within 100 ms of the flag. AG_ERR_UNSUPPORTED for quantile problems, AG_ERR_DATA without training
  * rows or when the weights grow without bound.
@@ -181,8 +196,11 @@ AgStatus ag_net_read(const AgContext *ctx, const void *image, size_t size, AgNet
 
 /* Numbers that ag_net_run writes: 1, or the number of classes. */
 uint32_t ag_net_n_out(const AgNet *net);
-/* One row: the value, or the classes' probabilities. Always finite, no allocation, any number of threads. */
-void ag_net_run(const AgNet *net, const double *features, double *out);
+/*
+ * One row: the value, or the classes' probabilities. Always finite, no allocation, any number of threads. scratch: as
+ * ag_net_run_rows for one row; a net without members doesn't look at it.
+ */
+void ag_net_run(const AgNet *net, const double *features, void *scratch, double *out);
 /*
  * Many rows, features[n_rows][n_features] to out[n_rows][n_out]: the same bytes as row by row, save the sign of a zero, and
  * several times faster. scratch has room for n_rows times ag_net_row_scratch_bytes, 64-byte aligned.

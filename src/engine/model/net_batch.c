@@ -31,11 +31,17 @@ drop_rows(const AgNetTrainer *t, uint32_t layer, double probability, int begin, 
 
 /* --- forward */
 
+/* Dropout of inputs begins behind numbers and one-hot slots, with the lanes that the first embedding lies in. */
+static size_t
+first_dropped(const AgNetTrainer *t)
+{
+	return t->net->first_wave / AG_NET_LANES * AG_NET_LANES;
+}
+
 static void
 input_rows(AgNetTrainer *t, int begin, int end)
 {
-	size_t stride = ag_net_stride(t->net->n_inputs);
-	size_t first = t->first_learnt_input / AG_NET_LANES * AG_NET_LANES;
+	size_t stride = ag_net_stride(t->net->n_inputs), first = first_dropped(t);
 	size_t n = ag_net_round(t->net->n_inputs) - first;
 
 	for (int i = begin; i < end; i++)
@@ -53,17 +59,42 @@ input_rows(AgNetTrainer *t, int begin, int end)
 	{
 		float *keep = t->input_keep + (size_t) i * stride;
 
-		for (uint32_t j = (uint32_t) first; j < t->first_learnt_input; j++)
+		for (uint32_t j = (uint32_t) first; j < t->net->first_wave; j++)
 			keep[j] = 1.0f;
 		t->ops->scale(n, keep + first, t->inputs + (size_t) i * stride + first);
 	}
 }
 
-static const float *
-inputs_of(const AgNetTrainer *t, uint32_t l, size_t *stride)
+/* Member rows: the row's inputs times the member's factors. */
+static void
+spread_rows(AgNetTrainer *t, int begin, int end)
 {
-	*stride = ag_net_stride(t->net->layers[l].n_in);
-	return l == 0 ? t->inputs : t->rows[l - 1].post;
+	size_t stride = ag_net_stride(t->net->n_inputs);
+	const float *factors = t->values + ag_net_factors_at(t->net);
+
+	for (int i = begin; i < end; i++)
+	{
+		const float *x = t->inputs + (size_t) (i % t->n_rows) * stride;
+		const float *own = factors + (size_t) (i / t->n_rows) * stride;
+		float *to = t->spread + (size_t) i * stride;
+
+		for (size_t j = 0; j < stride; j++)
+			to[j] = x[j] * own[j];
+	}
+}
+
+/* The rows from begin on that have one last layer in common: how many, and which one it is. */
+static int
+head_rows(const AgNetTrainer *t, uint32_t l, int begin, int end, uint32_t *head)
+{
+	int stop = end;
+
+	*head = 0;
+	if (ag_net_heads(t->net, l) == 1)
+		return end - begin;
+	*head = (uint32_t) (begin / t->n_rows);
+	stop = ((int) *head + 1) * t->n_rows;
+	return (stop < end ? stop : end) - begin;
 }
 
 static void
@@ -71,14 +102,22 @@ forward_rows(AgNetTrainer *t, uint32_t l, int begin, int end, int thread)
 {
 	const AgNetLayer *layer = &t->net->layers[l];
 	AgNetRows *rows = &t->rows[l];
-	size_t x_stride, stride = ag_net_stride(layer->n_out), n = ag_net_round(layer->n_out);
-	const float *x = inputs_of(t, l, &x_stride);
-	const float *weights = l == 0 && t->effective != NULL ? t->effective : t->values + layer->first;
+	size_t stride = ag_net_stride(layer->n_out), n = ag_net_round(layer->n_out);
+	size_t x_stride = ag_net_stride(layer->n_in), at;
+	const float *x = ag_net_layer_inputs(t, l);
 	float *keep = t->scratch + (size_t) thread * t->scratch_floats;
+	uint32_t head;
+	int n_same;
 
-	t->ops->multiply(end - begin, (int) layer->n_in, (int) n, x + (size_t) begin * x_stride,
-					 x_stride, 1, weights, stride, t->values + ag_net_bias_at(layer),
-					 rows->post + (size_t) begin * stride, stride);
+	for (int i = begin; i < end; i += n_same)
+	{
+		n_same = head_rows(t, l, i, end, &head);
+		at = head * ag_net_layer_values(layer);
+		t->ops->multiply(
+			n_same, (int) layer->n_in, (int) n, x + (size_t) i * x_stride, x_stride, 1,
+			l == 0 && t->effective != NULL ? t->effective : t->values + layer->first + at, stride,
+			t->values + ag_net_bias_at(layer) + at, rows->post + (size_t) i * stride, stride);
+	}
 	if (l + 1 == t->net->n_layers)
 		return;
 	for (int i = begin; i < end; i++)
@@ -95,13 +134,13 @@ forward_rows(AgNetTrainer *t, uint32_t l, int begin, int end, int thread)
 	}
 }
 
-/* Ioffe and Szegedy 2015, "Batch normalization", algorithm 1. Sums run in the rows' order, column by column. */
+/*
+ * Ioffe and Szegedy 2015, "Batch normalization", algorithm 1, of the first n columns of x[n_rows][stride]. Sums run in the
+ * rows' order, column by column.
+ */
 static void
-batch_stats(AgNetTrainer *t, uint32_t l)
+batch_stats(const AgNetTrainer *t, const float *x, size_t stride, size_t n, AgNetRows *rows)
 {
-	const AgNetLayer *layer = &t->net->layers[l];
-	AgNetRows *rows = &t->rows[l];
-	size_t stride = ag_net_stride(layer->n_out), n = ag_net_round(layer->n_out);
 	float *mean = rows->mean, *square = rows->scale, share = 1.0f / (float) t->n_rows;
 	float unbiased = t->n_rows > 1 ? (float) t->n_rows / (float) (t->n_rows - 1) : 1.0f;
 
@@ -109,13 +148,13 @@ batch_stats(AgNetTrainer *t, uint32_t l)
 	memset(square, 0, n * sizeof *square);
 	for (int i = 0; i < t->n_rows; i++)
 		for (size_t j = 0; j < n; j++)
-			mean[j] += rows->post[(size_t) i * stride + j];
+			mean[j] += x[(size_t) i * stride + j];
 	for (size_t j = 0; j < n; j++)
 		mean[j] *= share;
 	for (int i = 0; i < t->n_rows; i++)
 		for (size_t j = 0; j < n; j++)
 		{
-			float d = rows->post[(size_t) i * stride + j] - mean[j];
+			float d = x[(size_t) i * stride + j] - mean[j];
 
 			square[j] += d * d;
 		}
@@ -126,6 +165,25 @@ batch_stats(AgNetTrainer *t, uint32_t l)
 		rows->running_mean[j] += NORM_MOMENTUM * (mean[j] - rows->running_mean[j]);
 		rows->running_square[j] += NORM_MOMENTUM * (v * unbiased - rows->running_square[j]);
 		rows->scale[j] = 1.0f / sqrtf(v + NORM_EPS);
+	}
+}
+
+static void
+norm_numbers(AgNetTrainer *t, int begin, int end)
+{
+	size_t n = t->net->dense->n_numbers, width = ag_net_stride(n);
+	const float *gamma = t->values + ag_net_number_norm_at(t->net), *beta = gamma + width;
+
+	for (int i = begin; i < end; i++)
+	{
+		float *x = t->inputs + (size_t) i * ag_net_stride(t->net->n_inputs);
+		float *hat = t->numbers.hat + (size_t) i * width;
+
+		for (size_t j = 0; j < n; j++)
+		{
+			hat[j] = (x[j] - t->numbers.mean[j]) * t->numbers.scale[j];
+			x[j] = gamma[j] * hat[j] + beta[j];
+		}
 	}
 }
 
@@ -225,11 +283,11 @@ loss_rows(AgNetTrainer *t, int begin, int end)
 
 	for (int i = begin; i < end; i++)
 	{
-		uint32_t at = t->order[i], row = t->data->train_rows[at];
+		uint32_t at = t->order[i % t->n_rows], row = t->data->train_rows[at];
 		const float *z = t->rows[last].post + (size_t) i * stride;
 		float *delta = t->rows[last].delta + (size_t) i * stride;
 		float weight = t->weight != NULL ? t->weight[at] : 1.0f;
-		float factor = weight / (float) t->n_rows;
+		float factor = weight / (float) ag_net_member_rows(t);
 
 		if (t->net->link == AG_NET_SOFTMAX)
 			t->losses[i] = loss_classes(t, z, n, t->data->class_of[row], factor, delta);
@@ -250,12 +308,18 @@ back_rows(AgNetTrainer *t, uint32_t l, int begin, int end)
 	AgNetRows *below = &t->rows[l - 1];
 	size_t stride = ag_net_stride(layer->n_out), to_stride = ag_net_stride(layer->n_in);
 	size_t n = ag_net_round(layer->n_in);
-	float *delta = below->delta + (size_t) begin * to_stride;
 	const float *factors = below->hat == NULL ? below->slope : below->keep;
+	uint32_t head;
+	int n_same;
 
-	t->ops->multiply(end - begin, (int) layer->n_out, (int) n,
-					 t->rows[l].delta + (size_t) begin * stride, stride, 1, t->rows[l].back,
-					 to_stride, NULL, delta, to_stride);
+	for (int i = begin; i < end; i += n_same)
+	{
+		n_same = head_rows(t, l, i, end, &head);
+		t->ops->multiply(n_same, (int) layer->n_out, (int) n,
+						 t->rows[l].delta + (size_t) i * stride, stride, 1,
+						 t->rows[l].back + head * ag_net_back_floats(layer), to_stride, NULL,
+						 below->delta + (size_t) i * to_stride, to_stride);
+	}
 	for (int i = begin; factors != NULL && i < end; i++)
 		t->ops->scale(n, factors + (size_t) i * to_stride, below->delta + (size_t) i * to_stride);
 }
@@ -300,6 +364,48 @@ norm_back_rows(AgNetTrainer *t, uint32_t l, int begin, int end)
 	}
 }
 
+/* Derivatives by all inputs of member rows, for the members' factors want them. */
+static void
+spread_back_rows(AgNetTrainer *t, int begin, int end)
+{
+	const AgNetLayer *layer = &t->net->layers[0];
+	size_t stride = ag_net_stride(layer->n_out), to_stride = ag_net_stride(layer->n_in);
+	uint32_t head;
+	int n_same;
+
+	for (int i = begin; i < end; i += n_same)
+	{
+		n_same = head_rows(t, 0, i, end, &head);
+		t->ops->multiply(n_same, (int) layer->n_out, (int) ag_net_round(layer->n_in),
+						 t->rows[0].delta + (size_t) i * stride, stride, 1,
+						 t->rows[0].back + head * ag_net_back_floats(layer), to_stride, NULL,
+						 t->spread_deltas + (size_t) i * to_stride, to_stride);
+	}
+}
+
+/* Derivatives by the rows' own inputs: the members' sum, in their order. */
+static void
+gather_rows(AgNetTrainer *t, int begin, int end)
+{
+	size_t stride = ag_net_stride(t->net->n_inputs);
+	const float *factors = t->values + ag_net_factors_at(t->net);
+
+	for (int i = begin; i < end; i++)
+	{
+		float *to = t->input_deltas + (size_t) i * stride;
+
+		memset(to, 0, stride * sizeof *to);
+		for (uint32_t c = 0; c < t->net->n_members; c++)
+		{
+			const float *from = t->spread_deltas + ((size_t) c * t->n_rows + i) * stride;
+			const float *own = factors + c * stride;
+
+			for (size_t j = 0; j < stride; j++)
+				to[j] += from[j] * own[j];
+		}
+	}
+}
+
 /* Derivatives by the inputs that are learnt. */
 static void
 input_back_rows(AgNetTrainer *t, int begin, int end)
@@ -307,15 +413,19 @@ input_back_rows(AgNetTrainer *t, int begin, int end)
 	const AgNetLayer *layer = &t->net->layers[0];
 	size_t stride = ag_net_stride(layer->n_out), to_stride = ag_net_stride(layer->n_in);
 	size_t first = t->first_learnt_input / AG_NET_LANES * AG_NET_LANES;
-	size_t n = ag_net_round(layer->n_in) - first;
+	size_t n = ag_net_round(layer->n_in) - first, dropped = first_dropped(t);
 	float *delta = t->input_deltas + (size_t) begin * to_stride + first;
 
-	t->ops->multiply(end - begin, (int) layer->n_out, (int) n,
-					 t->rows[0].delta + (size_t) begin * stride, stride, 1, t->rows[0].back + first,
-					 to_stride, NULL, delta, to_stride);
+	if (t->spread != NULL)
+		gather_rows(t, begin, end);
+	else
+		t->ops->multiply(end - begin, (int) layer->n_out, (int) n,
+						 t->rows[0].delta + (size_t) begin * stride, stride, 1,
+						 t->rows[0].back + first, to_stride, NULL, delta, to_stride);
 	for (int i = begin; t->input_keep != NULL && i < end; i++)
-		t->ops->scale(n, t->input_keep + (size_t) i * to_stride + first,
-					  t->input_deltas + (size_t) i * to_stride + first);
+		t->ops->scale(ag_net_round(layer->n_in) - dropped,
+					  t->input_keep + (size_t) i * to_stride + dropped,
+					  t->input_deltas + (size_t) i * to_stride + dropped);
 }
 
 /* --- the steps of a batch */
@@ -327,6 +437,12 @@ ag_net_step_rows(AgNetTrainer *t, const AgNetStep *step, int begin, int end, int
 	{
 		case AG_OP_INPUT:
 			input_rows(t, begin, end);
+			break;
+		case AG_OP_SPREAD:
+			spread_rows(t, begin, end);
+			break;
+		case AG_OP_SPREAD_BACK:
+			spread_back_rows(t, begin, end);
 			break;
 		case AG_OP_FORWARD:
 			forward_rows(t, step->layer, begin, end, thread);
@@ -346,6 +462,10 @@ ag_net_step_rows(AgNetTrainer *t, const AgNetStep *step, int begin, int end, int
 		case AG_OP_INPUT_BACK:
 			input_back_rows(t, begin, end);
 			break;
+		case AG_OP_NUMBER_NORM:
+			norm_numbers(t, begin, end);
+			break;
+		case AG_OP_NUMBER_STATS:
 		case AG_OP_STATS:
 		case AG_OP_NORM_SUMS:
 			break;
@@ -355,8 +475,14 @@ ag_net_step_rows(AgNetTrainer *t, const AgNetStep *step, int begin, int end, int
 void
 ag_net_step_between(AgNetTrainer *t, const AgNetStep *step)
 {
-	if (step->op == AG_OP_STATS)
-		batch_stats(t, step->layer);
+	const AgNet *net = t->net;
+	size_t width = net->layers[step->layer].n_out;
+
+	if (step->op == AG_OP_NUMBER_STATS)
+		batch_stats(t, t->inputs, ag_net_stride(net->n_inputs), net->dense->n_numbers, &t->numbers);
+	else if (step->op == AG_OP_STATS)
+		batch_stats(t, t->rows[step->layer].post, ag_net_stride(width), ag_net_round(width),
+					&t->rows[step->layer]);
 	else
 		norm_sums(t, step->layer);
 }
@@ -364,7 +490,17 @@ ag_net_step_between(AgNetTrainer *t, const AgNetStep *step)
 static bool
 is_between(const AgNetStep *step)
 {
-	return step->op == AG_OP_STATS || step->op == AG_OP_NORM_SUMS;
+	return step->op == AG_OP_NUMBER_STATS || step->op == AG_OP_STATS || step->op == AG_OP_NORM_SUMS;
+}
+
+/* How many rows the step is for. */
+static int
+step_rows(const AgNetTrainer *t, const AgNetStep *step)
+{
+	bool is_of_inputs =
+		step->op == AG_OP_INPUT || step->op == AG_OP_NUMBER_NORM || step->op == AG_OP_INPUT_BACK;
+
+	return is_of_inputs ? t->n_rows : ag_net_member_rows(t);
 }
 
 typedef struct Region
@@ -393,7 +529,7 @@ region_task(void *arg, int64_t begin, int64_t end, int thread)
 static struct AgPool *
 pool_of(const AgNetTrainer *t)
 {
-	double flops = 6.0 * t->n_rows * (double) t->net->n_values;
+	double flops = 6.0 * ag_net_member_rows(t) * (double) t->net->n_values;
 
 	return flops < AG_NET_PARALLEL_FLOPS ? NULL : t->ctx->pool;
 }
@@ -415,11 +551,13 @@ ag_net_batch_derive(AgNetTrainer *t, const uint32_t *order, int n_rows, uint64_t
 			ag_net_step_between(t, &t->steps[s]);
 			continue;
 		}
-		while (region.end < t->n_steps && !is_between(&t->steps[region.end]))
+		while (region.end < t->n_steps && !is_between(&t->steps[region.end]) &&
+			   step_rows(t, &t->steps[region.end]) == step_rows(t, &t->steps[s]))
 			region.end++;
-		ag_pool_run(pool_of(t), n_rows, AG_NET_BLOCK, region_task, &region);
+		ag_pool_run(pool_of(t), step_rows(t, &t->steps[s]), AG_NET_BLOCK, region_task, &region);
 		s = region.end - 1;
 	}
+	n_rows = ag_net_member_rows(t);
 	for (int i = 0; i < n_rows; i++)
 		loss += t->losses[i];
 	return loss / n_rows;

@@ -7,10 +7,13 @@
 #ifndef AG_NET_MATHS_H
 #define AG_NET_MATHS_H
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__GNUC__)
+#if defined(__CUDACC__)
+#define AG_NET_FN static inline __host__ __device__
+#elif defined(__GNUC__)
 #define AG_NET_FN static inline __attribute__((always_inline))
 #else
 #define AG_NET_FN static inline
@@ -79,7 +82,26 @@ ag_net_cos2pi(float u)
 	return x + x * z * p;
 }
 
+/* Holzmueller and others 2024, section 3: smooth clipping. */
+AG_NET_FN float
+ag_net_bend(float x)
+{
+	float t = x * (1.0f / 3.0f);
+
+	return x / sqrtf(1.0f + t * t);
+}
+
 /* --- activations and their derivatives */
+
+typedef enum AgActivation
+{
+	AG_ACT_RELU = 0,
+	AG_ACT_ELU = 1,
+	AG_ACT_TANH = 2,
+	AG_ACT_SELU = 3,
+	AG_ACT_MISH = 4,
+	AG_ACT_NONE = 5
+} AgActivation;
 
 /* Clevert, Unterthiner, Hochreiter 2016, "Fast and accurate deep network learning by exponential linear units". */
 AG_NET_FN float

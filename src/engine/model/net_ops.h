@@ -12,18 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/model/net_maths.h"
+
 /* Rows of matrices are multiples of this many floats long. */
 #define AG_NET_LANES 16
-
-typedef enum AgActivation
-{
-	AG_ACT_RELU = 0,
-	AG_ACT_ELU = 1,
-	AG_ACT_TANH = 2,
-	AG_ACT_SELU = 3,
-	AG_ACT_MISH = 4,
-	AG_ACT_NONE = 5
-} AgActivation;
 
 /* One step of Adam (Kingma and Ba 2015, algorithm 1; decay apart from the gradient: Loshchilov and Hutter 2019). */
 typedef struct AgAdam

@@ -151,10 +151,50 @@ const AgParamSpec ag_realmlp_specs[] = {
 };
 const int ag_realmlp_n_specs = sizeof ag_realmlp_specs / sizeof ag_realmlp_specs[0];
 
+const AgParamSpec ag_tabm_specs[] = {
+	{"tabm_k", NULL, AG_PARAM_INT, 1, AG_NET_MAX_MEMBERS, 16, NULL,
+	 "members, which share all hidden layers", OFFSET(n_members)},
+	{"n_blocks", "num_layers", AG_PARAM_INT, 1, AG_NET_MAX_LAYERS, 2, NULL, "hidden layers",
+	 OFFSET(num_layers)},
+	{"d_block", "hidden_size", AG_PARAM_INT, 1, AG_NET_MAX_WIDTH, 128, NULL,
+	 "units of a hidden layer", OFFSET(hidden_size)},
+	{"activation", NULL, AG_PARAM_CHOICE, 0, 5, AG_NET_ACT_RELU, ACTIVATIONS,
+	 "what units do with their sums; auto: selu for classes, mish for numbers", OFFSET(activation)},
+	{"dropout", "dropout_prob", AG_PARAM_REAL, 0, 0.95, 0.1, NULL,
+	 "share of the units that a training step leaves out", OFFSET(dropout_prob)},
+	{"lr", "learning_rate", AG_PARAM_REAL, 1e-9, 10, 2e-3, NULL, "step size of Adam",
+	 OFFSET(learning_rate)},
+	{"weight_decay", NULL, AG_PARAM_REAL, 0, 10, 3e-4, NULL,
+	 "how fast weights decay, times the step size", OFFSET(weight_decay)},
+	{"ls_eps", "label_smoothing", AG_PARAM_REAL, 0, 0.9, 0, NULL,
+	 "share of a label given to all classes, where the metric looks at classes alone",
+	 OFFSET(label_smoothing)},
+	{"numeric_embeddings", NULL, AG_PARAM_BOOL, 0, 1, 1, NULL,
+	 "add learnt waves of each number to the inputs", OFFSET(numeric_waves)},
+	{"d_embedding", NULL, AG_PARAM_INT, 1, AG_NET_LANES, 8, NULL,
+	 "inputs that the waves of a number make", OFFSET(n_wave_inputs)},
+	{"batch_size", NULL, AG_PARAM_INT, 0, 65536, 0, NULL,
+	 "training rows of a step; 0: by the number of rows, 32 to 256", OFFSET(batch_size)},
+	{"n_epochs", "num_epochs", AG_PARAM_INT, 1, 1000000, 200, NULL, "most passes over the rows",
+	 OFFSET(num_epochs)},
+	{"patience", NULL, AG_PARAM_INT, -1, 1000000, 16, NULL,
+	 "epochs to wait for a better score; -1: 20 and half of those so far, 0: all",
+	 OFFSET(patience)},
+	{"max_one_hot_cat_size", NULL, AG_PARAM_INT, 1, 1e9, 9, NULL,
+	 "categories from which on a feature becomes a learnt vector", OFFSET(embed_min_levels)},
+	{"y_range_extend", NULL, AG_PARAM_REAL, 0, 1000, 0, NULL,
+	 "how far beyond the training labels predictions may go, in standard deviations",
+	 OFFSET(y_range_extend)},
+	DENSE_SPECS(0.99, 1000),
+};
+const int ag_tabm_n_specs = sizeof ag_tabm_specs / sizeof ag_tabm_specs[0];
+
 void
 ag_net_params_complete(AgNetFamily family, AgNetParams *params)
 {
 	params->family = family;
+	if (family == AG_NET_REALMLP)
+		params->n_wave_inputs = 3;
 	if (family != AG_NET_NN_TORCH)
 		params->max_batch_size = 512;
 	if (family == AG_NET_FASTAI)
@@ -178,7 +218,9 @@ ag_net_params_default(AgNetFamily family, AgNetParams *params)
 		ag_params_default(ag_nn_specs, ag_nn_n_specs, params);
 	else if (family == AG_NET_FASTAI)
 		ag_params_default(ag_fastai_specs, ag_fastai_n_specs, params);
-	else
+	else if (family == AG_NET_REALMLP)
 		ag_params_default(ag_realmlp_specs, ag_realmlp_n_specs, params);
+	else
+		ag_params_default(ag_tabm_specs, ag_tabm_n_specs, params);
 	ag_net_params_complete(family, params);
 }

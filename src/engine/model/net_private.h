@@ -6,9 +6,9 @@
 
 #include "engine/model/net.h"
 
-#define AG_NET_BLOCK 32      /* rows that go through the net together */
-#define AG_NET_WAVES 16      /* of a number */
-#define AG_NET_WAVE_INPUTS 3 /* that they are summed up to */
+#define AG_NET_BLOCK 32 /* rows that go through the net together */
+#define AG_NET_WAVES 16 /* of a number */
+#define AG_NET_MAX_MEMBERS 128
 
 typedef enum AgNetActivation /* the parameter's choices */
 {
@@ -53,6 +53,34 @@ static inline size_t
 ag_net_norm_at(const AgNetLayer *layer)
 {
 	return ag_net_bias_at(layer) + ag_net_stride(layer->n_out);
+}
+
+/* How many last layers there are. */
+static inline uint32_t
+ag_net_heads(const AgNet *net, uint32_t layer)
+{
+	return layer + 1 == net->n_layers && net->n_members > 0 ? net->n_members : 1;
+}
+
+/* Where the members' factors on the inputs begin. */
+static inline size_t
+ag_net_factors_at(const AgNet *net)
+{
+	return net->layers[0].first - (size_t) net->n_members * ag_net_stride(net->n_inputs);
+}
+
+/* Are the numbers normalised over each batch, as FASTAI's are? Prediction has that in its first layer's weights. */
+static inline bool
+ag_net_norms_numbers(const AgNetParams *params, const AgDense *dense)
+{
+	return params->family == AG_NET_FASTAI && dense->n_numbers > 0;
+}
+
+/* Where the numbers' scale and shift [stride(n_numbers)] begin, if they are normalised. */
+static inline size_t
+ag_net_number_norm_at(const AgNet *net)
+{
+	return net->layers[0].first - 2 * ag_net_stride(net->dense->n_numbers);
 }
 
 /* Values of one number's waves. */

@@ -76,7 +76,7 @@ ag_net_embedding_width(const AgNetParams *params, uint32_t n_levels)
 	double width =
 		1.6 * ag_exp((is_torch ? params->embed_exponent : 0.56) * ag_ln((double) n_levels));
 
-	if (params->family == AG_NET_REALMLP)
+	if (params->family >= AG_NET_REALMLP)
 		return REALMLP_EMBEDDING;
 	if (!is_torch)
 		return (uint32_t) fmin(FASTAI_MAX_EMBEDDING, floor(width + 0.5));
@@ -112,9 +112,9 @@ shape_inputs(const AgContext *ctx, const AgNetParams *params, AgNet *net)
 	if (params->numeric_waves && dense->n_numbers > 0)
 	{
 		net->n_waves = AG_NET_WAVES;
-		net->n_wave_inputs = AG_NET_WAVE_INPUTS;
-		n_inputs += (uint64_t) dense->n_numbers * AG_NET_WAVE_INPUTS;
-		n_values = dense->n_numbers * ag_net_wave_values(AG_NET_WAVES, AG_NET_WAVE_INPUTS);
+		net->n_wave_inputs = (uint32_t) params->n_wave_inputs;
+		n_inputs += (uint64_t) dense->n_numbers * net->n_wave_inputs;
+		n_values = dense->n_numbers * ag_net_wave_values(AG_NET_WAVES, net->n_wave_inputs);
 	}
 	for (uint32_t s = 0; s < dense->n_slots; s++)
 	{
@@ -129,7 +129,10 @@ shape_inputs(const AgContext *ctx, const AgNetParams *params, AgNet *net)
 	if (n_inputs > MAX_INPUTS)
 		return ag_error_set(ctx->error, AG_ERR_DATA, "too many inputs for a neural net");
 	net->n_inputs = (uint32_t) n_inputs;
-	net->n_values = ag_net_round(n_values);
+	net->n_members = (uint32_t) params->n_members;
+	net->n_values = ag_net_round(n_values) + net->n_members * ag_net_stride(net->n_inputs);
+	if (ag_net_norms_numbers(params, dense))
+		net->n_values += 2 * ag_net_stride(dense->n_numbers);
 	return AG_OK;
 }
 
@@ -156,10 +159,10 @@ shape_layers(const AgContext *ctx, const AgTrainData *data, const AgNetParams *p
 		layers[l].n_out = l == n ? net->n_outputs : widths[l];
 		layers[l].activation = l == n ? AG_ACT_NONE : kind;
 		/* NN_TORCH's last hidden layer has neither normalisation nor dropout */
-		layers[l].has_norm =
-			params->use_batchnorm && (l < n - 1 || (l < n && params->family == AG_NET_FASTAI));
+		layers[l].has_norm = params->use_batchnorm && net->n_members == 0 &&
+							 (l < n - 1 || (l < n && params->family == AG_NET_FASTAI));
 		layers[l].first = net->n_values;
-		net->n_values += ag_net_layer_values(&layers[l]);
+		net->n_values += ag_net_heads(net, (uint32_t) l) * ag_net_layer_values(&layers[l]);
 	}
 	return AG_OK;
 }
@@ -171,7 +174,7 @@ ag_net_shape(const AgContext *ctx, const AgDense *dense, const AgTrainData *data
 	AgStatus status;
 
 	AG_TRY(ag_net_create(ctx, dense, net));
-	(*net)->bends = params->family == AG_NET_REALMLP;
+	(*net)->bends = params->family >= AG_NET_REALMLP;
 	(*net)->n_outputs = (uint32_t) ag_train_outputs(data);
 	(*net)->link = ag_problem_has_classes(data->problem)  ? AG_NET_SOFTMAX
 				   : data->problem == AG_PROBLEM_QUANTILE ? AG_NET_QUANTILES
@@ -218,7 +221,7 @@ check_layers(const AgContext *ctx, const AgNet *net)
 			return corrupt(ctx, "a layer's widths are wrong");
 		if (layer->activation > AG_ACT_NONE || layer->has_norm > 1)
 			return corrupt(ctx, "a layer is of an unknown kind");
-		if (!has_values(net, layer->first, ag_net_layer_values(layer)))
+		if (!has_values(net, layer->first, ag_net_heads(net, l) * ag_net_layer_values(layer)))
 			return corrupt(ctx, "a layer's weights lie outside of their section");
 		n_in = layer->n_out;
 	}
@@ -234,6 +237,8 @@ check_inputs(const AgContext *ctx, const AgNet *net)
 	if (net->n_inputs > MAX_INPUTS || dense->n_numbers > net->n_inputs ||
 		net->n_slots != dense->n_slots)
 		return corrupt(ctx, "its inputs don't fit the transform");
+	if (net->n_members * ag_net_stride(net->n_inputs) > net->layers[0].first)
+		return corrupt(ctx, "its members' factors are not where they must be");
 	if (net->n_waves > AG_NET_WAVES || net->n_wave_inputs > AG_NET_LANES)
 		return corrupt(ctx, "it has too many waves");
 	if (net->n_waves > 0 &&
@@ -263,7 +268,7 @@ ag_net_check(const AgContext *ctx, const AgNet *net)
 		(net->n_outputs == 1 && net->link == AG_NET_SOFTMAX))
 		return corrupt(ctx, "its outputs are of an unknown kind");
 	if (net->n_layers == 0 || net->n_layers > AG_NET_MAX_LAYERS + 1 || net->bends > 1 ||
-		net->zero != 0)
+		net->n_members > AG_NET_MAX_MEMBERS)
 		return corrupt(ctx, "its head is wrong");
 	if (!isfinite(net->centre) || !isfinite(net->half_spread) || !isfinite(net->low) ||
 		!isfinite(net->high) || net->low > net->high)

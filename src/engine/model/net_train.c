@@ -4,6 +4,7 @@
 #include "engine/base/maths.h"
 #include "engine/base/rng.h"
 #include "engine/base/threads.h"
+#include "engine/model/net_gpu.h"
 #include "engine/model/net_maths.h"
 #include "engine/model/net_train.h"
 
@@ -21,6 +22,7 @@ typedef struct Epochs
 {
 	const AgContext *ctx;
 	AgNetTrainer trainer;
+	AgNetGpu gpu; /* has a net: steps are made there */
 	AgNetResult *result;
 	AgNetParams asked; /* before schedules changed them */
 	uint32_t *order;   /* [n_train] */
@@ -95,6 +97,10 @@ plan_step(Epochs *e)
 			beta2 = 0.95;
 			apart = e->asked.weight_decay * flat_cosine(done);
 			t->params.dropout_prob = e->asked.dropout_prob * flat_cosine(done);
+			break;
+		case AG_NET_TABM:
+			rate *= flat_cosine(done);
+			apart = e->asked.weight_decay;
 			break;
 	}
 	t->product1 *= beta1;
@@ -247,6 +253,8 @@ validate(Epochs *e, int epoch, bool *diverged)
 	double value = (double) NAN, score, loss = 0.0;
 	bool is_better;
 
+	if (e->gpu.net != NULL)
+		AG_TRY(ag_net_gpu_fetch(e->ctx, &e->gpu, &e->trainer));
 	ag_net_fold(&e->trainer, e->folded);
 	*diverged = !all_finite(e->folded, e->trainer.net->n_values);
 	if (*diverged)
@@ -327,26 +335,34 @@ tell(Epochs *e)
 				(double) e->n_steps / (double) (e->total_steps > 0 ? e->total_steps : 1));
 }
 
-/* Whole batches only: a rest of few rows would upset normalisation. False when the time is up. */
-static bool
-run_epoch(Epochs *e, int epoch)
+/* Whole batches only: a rest of few rows would upset normalisation. *whole is false when the time is up. */
+static AgStatus
+run_epoch(Epochs *e, int epoch, bool *whole)
 {
 	AgNetTrainer *t = &e->trainer;
 	int64_t n = t->data->n_train / t->batch_size;
 	uint64_t key = ag_key(ag_key(e->asked.seed, 3), (uint64_t) epoch);
 
+	*whole = false;
 	shuffle(e, epoch);
+	if (e->gpu.net != NULL)
+		AG_TRY(ag_net_gpu_order(e->ctx, &e->gpu, e->order));
 	for (int64_t b = 0; b < n; b++)
 	{
 		if (ag_cancelled(e->ctx) || e->n_steps >= e->total_steps || is_late(e))
-			return false;
+			return AG_OK;
 		plan_step(e);
-		ag_net_batch(t, e->order + b * t->batch_size, t->batch_size, ag_key(key, (uint64_t) b));
+		if (e->gpu.net != NULL)
+			AG_TRY(
+				ag_net_gpu_step(e->ctx, &e->gpu, t, b * t->batch_size, ag_key(key, (uint64_t) b)));
+		else
+			ag_net_batch(t, e->order + b * t->batch_size, t->batch_size, ag_key(key, (uint64_t) b));
 		e->n_steps++;
 		replan(e);
 		tell(e);
 	}
-	return true;
+	*whole = true;
+	return AG_OK;
 }
 
 static AgStatus
@@ -360,8 +376,9 @@ run_epochs(Epochs *e)
 	e->began_ns = e->told_ns = ag_clock_ns();
 	for (int epoch = 1; epoch <= e->asked.num_epochs && !diverged; epoch++)
 	{
-		bool whole = run_epoch(e, epoch);
+		bool whole;
 
+		AG_TRY(run_epoch(e, epoch, &whole));
 		AG_TRY(ag_check_cancel(e->ctx));
 		result->stopped_by_time = !whole;
 		if (e->n_steps == 0)
@@ -418,9 +435,10 @@ hand_over(Epochs *e)
 	return AG_OK;
 }
 
-AgStatus
-ag_net_train(const AgContext *ctx, const AgDense *dense, const AgDenseMatrix *matrix,
-			 const AgTrainData *data, const AgNetParams *params, AgNetResult *result)
+/* Once, on the device where there is one that can. */
+static AgStatus
+train_once(const AgContext *ctx, const AgDense *dense, const AgDenseMatrix *matrix,
+		   const AgTrainData *data, const AgNetParams *params, AgNetResult *result)
 {
 	Epochs e = {.ctx = ctx, .result = result, .asked = *params};
 	AgStatus status;
@@ -430,9 +448,17 @@ ag_net_train(const AgContext *ctx, const AgDense *dense, const AgDenseMatrix *ma
 	ag_history_begin(&result->history, data->stop_metric);
 	AG_GO(ag_net_trainer_init(ctx, dense, matrix, data, params, &e.trainer));
 	AG_GO(set_up(&e));
+	if (ctx->gpu != NULL)
+		AG_GO(ag_net_gpu_create(ctx, &e.trainer, &e.gpu));
 	AG_GO(run_epochs(&e));
 	AG_GO(hand_over(&e));
 done:
+	if (status != AG_OK)
+		ag_net_result_free(ctx, result);
+	result->on_gpu = status == AG_OK && e.gpu.net != NULL;
+	result->gpu_failed = e.gpu.has_failed;
+	memcpy(result->cpu_because, e.gpu.why, sizeof result->cpu_because);
+	ag_net_gpu_free(&e.gpu);
 	ag_net_trainer_free(&e.trainer);
 	ag_mem_free(ctx->mem, e.order);
 	ag_mem_free(ctx->mem, e.folded);
@@ -440,8 +466,27 @@ done:
 	ag_mem_free(ctx->mem, e.proba);
 	ag_mem_free(ctx->mem, e.kept_proba);
 	ag_mem_free(ctx->mem, e.scratch);
-	if (status != AG_OK)
-		ag_net_result_free(ctx, result);
+	return status;
+}
+
+/* A device that fails takes nothing with it: the CPU begins anew, and comes to the same weights. */
+AgStatus
+ag_net_train(const AgContext *ctx, const AgDense *dense, const AgDenseMatrix *matrix,
+			 const AgTrainData *data, const AgNetParams *params, AgNetResult *result)
+{
+	AgContext own = *ctx;
+	char why[sizeof result->cpu_because];
+	AgStatus status = train_once(ctx, dense, matrix, data, params, result);
+
+	if (status == AG_OK || !result->gpu_failed)
+		return status;
+	memcpy(why, result->cpu_because, sizeof why);
+	own.gpu = NULL;
+	if (ctx->error != NULL)
+		ag_error_init(ctx->error);
+	status = train_once(&own, dense, matrix, data, params, result);
+	result->gpu_failed = true;
+	memcpy(result->cpu_because, why, sizeof why);
 	return status;
 }
 

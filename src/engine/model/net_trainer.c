@@ -45,7 +45,9 @@ ag_net_batch_size(const AgNetParams *params, int64_t n_train)
 	int64_t size = params->batch_size, power = 8;
 
 	if (size == 0 && params->family == AG_NET_FASTAI)
-		size = n_train >= 200000 ? 512 : n_train < 256 ? 32 : 256;
+		size = n_train >= 200000 ? 512 : n_train <= 256 ? 32 : 256;
+	else if (size == 0 && params->family == AG_NET_TABM)
+		size = n_train < 3000 ? 32 : n_train < 6000 ? 64 : n_train < 12000 ? 128 : 256;
 	else if (size == 0)
 	{
 		for (int64_t n = n_train; n >= 10; n /= 10)
@@ -164,26 +166,11 @@ take_shares(AgNetTrainer *t)
 	return AG_OK;
 }
 
+/* What normalisation of a layer's rows keeps: n = rows times stride. */
 static AgStatus
-take_layer(AgNetTrainer *t, uint32_t l)
+take_norm(AgNetTrainer *t, size_t stride, size_t n, AgNetRows *rows)
 {
-	const AgNetLayer *layer = &t->net->layers[l];
-	AgNetRows *rows = &t->rows[l];
-	size_t stride = ag_net_stride(layer->n_out), n = (size_t) t->batch_size * stride;
-	bool is_last = l + 1 == t->net->n_layers;
-
-	AG_TRY(take_floats(t, n, &rows->post));
-	AG_TRY(take_floats(t, n, &rows->delta));
-	if (l > 0 || t->first_learnt_input < t->net->n_inputs)
-		AG_TRY(
-			take_floats(t, ag_net_round(layer->n_out) * ag_net_stride(layer->n_in), &rows->back));
-	if (!is_last)
-		AG_TRY(take_floats(t, n, &rows->slope));
-	if (!layer->has_norm)
-		return AG_OK;
 	AG_TRY(take_floats(t, n, &rows->hat));
-	if (ag_net_has_dropout(t, l))
-		AG_TRY(take_floats(t, n, &rows->keep));
 	AG_TRY(take_floats(t, stride, &rows->mean));
 	AG_TRY(take_floats(t, stride, &rows->scale));
 	AG_TRY(take_floats(t, stride, &rows->sum_delta));
@@ -192,6 +179,35 @@ take_layer(AgNetTrainer *t, uint32_t l)
 	return take_floats(t, stride, &rows->running_square);
 }
 
+/* Of a whole batch. */
+static size_t
+member_rows(const AgNetTrainer *t)
+{
+	return (size_t) t->batch_size * (t->net->n_members > 0 ? t->net->n_members : 1);
+}
+
+static AgStatus
+take_layer(AgNetTrainer *t, uint32_t l)
+{
+	const AgNetLayer *layer = &t->net->layers[l];
+	AgNetRows *rows = &t->rows[l];
+	size_t stride = ag_net_stride(layer->n_out), n = member_rows(t) * stride;
+	bool is_last = l + 1 == t->net->n_layers;
+
+	AG_TRY(take_floats(t, n, &rows->post));
+	AG_TRY(take_floats(t, n, &rows->delta));
+	if (l > 0 || t->first_learnt_input < t->net->n_inputs || t->net->n_members > 0)
+		AG_TRY(take_floats(t, ag_net_heads(t->net, l) * ag_net_back_floats(layer), &rows->back));
+	if (!is_last)
+		AG_TRY(take_floats(t, n, &rows->slope));
+	if (!layer->has_norm)
+		return AG_OK;
+	if (ag_net_has_dropout(t, l))
+		AG_TRY(take_floats(t, n, &rows->keep));
+	return take_norm(t, stride, n, rows);
+}
+
+/* What is learnt, and the rows of a batch, layer by layer and before the first. */
 static AgStatus
 take_weights_and_rows(AgNetTrainer *t)
 {
@@ -214,13 +230,24 @@ take_weights_and_rows(AgNetTrainer *t)
 	{
 		AG_TRY(take_floats(t, (size_t) t->batch_size * stride, &t->input_deltas));
 		AG_TRY(take_floats(t, net->layers[0].first, &t->embedding_gradient));
-		if (t->params.embedding_dropout_prob > 0.0)
+		if (t->params.embedding_dropout_prob > 0.0 && net->first_wave < net->n_inputs)
 			AG_TRY(take_floats(t, (size_t) t->batch_size * stride, &t->input_keep));
+	}
+	if (ag_net_norms_numbers(&t->params, net->dense))
+	{
+		size_t width = ag_net_stride(net->dense->n_numbers);
+
+		AG_TRY(take_norm(t, width, (size_t) t->batch_size * width, &t->numbers));
+	}
+	if (net->n_members > 0)
+	{
+		AG_TRY(take_floats(t, member_rows(t) * stride, &t->spread));
+		AG_TRY(take_floats(t, member_rows(t) * stride, &t->spread_deltas));
 	}
 	AG_TRY(take(t, net->n_layers, sizeof *t->rows, &t->rows));
 	for (uint32_t l = 0; l < net->n_layers; l++)
 		AG_TRY(take_layer(t, l));
-	AG_TRY(take(t, (size_t) t->batch_size, sizeof *t->losses, &t->losses));
+	AG_TRY(take(t, member_rows(t), sizeof *t->losses, &t->losses));
 	t->scratch_floats = ag_net_round(ag_net_update_floats(net, t->batch_size));
 	return take_floats(t, (size_t) ag_pool_size(t->ctx->pool) * t->scratch_floats, &t->scratch);
 }
@@ -236,8 +263,15 @@ take_steps(AgNetTrainer *t)
 {
 	const AgNet *net = t->net;
 
-	AG_TRY(take(t, (size_t) net->n_layers * 6 + 3, sizeof *t->steps, &t->steps));
+	AG_TRY(take(t, (size_t) net->n_layers * 6 + 7, sizeof *t->steps, &t->steps));
 	add_step(t, AG_OP_INPUT, 0);
+	if (t->numbers.hat != NULL)
+	{
+		add_step(t, AG_OP_NUMBER_STATS, 0);
+		add_step(t, AG_OP_NUMBER_NORM, 0);
+	}
+	if (t->spread != NULL)
+		add_step(t, AG_OP_SPREAD, 0);
 	for (uint32_t l = 0; l < net->n_layers; l++)
 	{
 		add_step(t, AG_OP_FORWARD, l);
@@ -255,6 +289,8 @@ take_steps(AgNetTrainer *t)
 		add_step(t, AG_OP_NORM_SUMS, l - 1);
 		add_step(t, AG_OP_NORM_BACK, l - 1);
 	}
+	if (t->spread != NULL)
+		add_step(t, AG_OP_SPREAD_BACK, 0);
 	if (t->input_deltas != NULL)
 		add_step(t, AG_OP_INPUT_BACK, 0);
 	t->n_updates = ag_net_updates_list(t, NULL);
@@ -267,7 +303,7 @@ AgStatus
 ag_net_trainer_init(const AgContext *ctx, const AgDense *dense, const AgDenseMatrix *matrix,
 					const AgTrainData *data, const AgNetParams *params, AgNetTrainer *t)
 {
-	bool is_realmlp = params->family == AG_NET_REALMLP;
+	bool is_realmlp = params->family == AG_NET_REALMLP, is_tabm = params->family == AG_NET_TABM;
 
 	memset(t, 0, sizeof *t);
 	t->ctx = ctx;
@@ -280,9 +316,9 @@ ag_net_trainer_init(const AgContext *ctx, const AgDense *dense, const AgDenseMat
 	AG_TRY(ag_net_shape(ctx, dense, data, params, &t->net));
 	t->ops = t->net->ops;
 	t->batch_size = ag_net_batch_size(params, data->n_train);
-	t->first_learnt_input = t->net->first_wave;
+	t->first_learnt_input = ag_net_norms_numbers(params, dense) ? 0 : t->net->first_wave;
 	/* Smoothed labels make better classes and worse probabilities: REALMLP's are by default, FASTAI's when asked for. */
-	t->smoothing = is_realmlp && ag_metric_needs_probabilities(data->stop_metric)
+	t->smoothing = (is_realmlp || is_tabm) && ag_metric_needs_probabilities(data->stop_metric)
 					   ? 0.0f
 					   : (float) params->label_smoothing;
 	if (is_realmlp && params->learning_rate <= 0.0)
@@ -323,8 +359,8 @@ ag_net_size_add(AgNetSize *size, const AgNetParams *params, bool is_number, uint
 
 	if (is_number)
 	{
-		size->inputs += params->numeric_waves ? 1.0 + AG_NET_WAVE_INPUTS : 1.0;
-		size->learnt += params->numeric_waves ? 100.0 : 0.0;
+		size->inputs += params->numeric_waves ? 1.0 + params->n_wave_inputs : 1.0;
+		size->learnt += params->numeric_waves ? 64.0 + 16.0 * params->n_wave_inputs : 0.0;
 	}
 	size->inputs += is_embedded ? numbers : width;
 	size->learnt += is_embedded ? (width + 1.0) * numbers : 0.0;
@@ -338,19 +374,25 @@ ag_net_memory_of(const AgNetSize *size, const AgTrainData *data, const AgNetPara
 	int n = ag_net_widths(params, data, widths);
 	double values = size->learnt, below = size->inputs + 16.0, widest = below, units = 0.0, bytes;
 	double batch = ag_net_batch_size(params, data->n_train);
+	double members = params->n_members > 0 ? params->n_members : 1.0;
 
+	if (params->n_members > 0)
+		values += members * below;
 	for (int l = 0; l <= n; l++)
 	{
 		double outputs = 32.0 + (l < n ? widths[l] : n_classes);
 
-		values += (below + 16.0) * outputs;
+		values += (below + 16.0) * outputs * (l == n ? members : 1.0);
 		units += outputs;
 		widest = fmax(widest, outputs);
 		below = outputs;
 	}
 	/* weights: three of Adam's, transposed, effective, two folded, one kept; rows: up to five arrays a layer */
-	bytes = 4.0 * (8.0 * values + batch * (5.0 * units + 3.0 * size->inputs) +
-				   n_threads * (64.0 * widest + 8.0 * batch + AG_NET_MAX_WIDTH));
+	bytes =
+		4.0 * (8.0 * values + batch * (4.0 * size->inputs + members * (5.0 * units + 2.0)) +
+			   n_threads * (96.0 * widest + 12.0 * batch + 64.0 * n_classes + AG_NET_MAX_WIDTH));
+	if (params->n_members > 0)
+		bytes += 8.0 * members * batch * (size->inputs + 16.0);
 	bytes += 20.0 * (double) data->n_train + 16.0 * (double) data->n_valid * n_classes + 1e6;
 	return bytes < 9e18 ? (int64_t) bytes : INT64_MAX;
 }

@@ -29,31 +29,41 @@ ag_net_updates_list(const AgNetTrainer *t, AgNetUpdate *updates)
 	int n = 0;
 
 	for (uint32_t l = 0; l < net->n_layers; l++)
-	{
-		uint32_t step = slice_rows(&net->layers[l]);
-		uint32_t n_in = (uint32_t) ag_net_round(net->layers[l].n_in);
+		for (uint32_t h = 0; h < ag_net_heads(net, l); h++)
+		{
+			uint32_t step = slice_rows(&net->layers[l]);
+			uint32_t n_in = (uint32_t) ag_net_round(net->layers[l].n_in);
 
-		for (uint32_t k = 0; k < n_in; k += step, n++)
+			for (uint32_t k = 0; k < n_in; k += step, n++)
+				if (updates != NULL)
+					updates[n] =
+						(AgNetUpdate){AG_PART_WEIGHTS, l, k, n_in - k < step ? n_in : k + step, h};
 			if (updates != NULL)
-				updates[n] =
-					(AgNetUpdate){AG_PART_WEIGHTS, l, k, n_in - k < step ? n_in : k + step};
+				updates[n] = (AgNetUpdate){AG_PART_BIAS, l, 0, 0, h};
+			n++;
+		}
+	for (uint32_t c = 0; c < net->n_members; c++, n++)
 		if (updates != NULL)
-			updates[n] = (AgNetUpdate){AG_PART_BIAS, l, 0, 0};
+			updates[n] = (AgNetUpdate){AG_PART_FACTORS, 0, c, c + 1, 0};
+	if (t->numbers.hat != NULL)
+	{
+		if (updates != NULL)
+			updates[n] = (AgNetUpdate){AG_PART_NUMBERS, 0, 0, 0, 0};
 		n++;
 	}
 	for (uint32_t s = 0; s < net->n_slots; s++)
 		if (net->slots[s].first != AG_NET_ONE_HOT)
 		{
 			if (updates != NULL)
-				updates[n] = (AgNetUpdate){AG_PART_EMBEDDING, s, 0, 0};
+				updates[n] = (AgNetUpdate){AG_PART_EMBEDDING, s, 0, 0, 0};
 			n++;
 		}
 	for (uint32_t j = 0; net->n_waves > 0 && j < net->dense->n_numbers; j += WAVE_NUMBERS, n++)
 		if (updates != NULL)
-			updates[n] =
-				(AgNetUpdate){AG_PART_WAVES, 0, j,
-							  net->dense->n_numbers - j < WAVE_NUMBERS ? net->dense->n_numbers
-																	   : j + WAVE_NUMBERS};
+			updates[n] = (AgNetUpdate){
+				AG_PART_WAVES, 0, j,
+				net->dense->n_numbers - j < WAVE_NUMBERS ? net->dense->n_numbers : j + WAVE_NUMBERS,
+				0};
 	return n;
 }
 
@@ -67,6 +77,10 @@ ag_net_update_floats(const AgNet *net, int batch_size)
 		n = slice_rows(&net->layers[l]) * ag_net_stride(net->layers[l].n_out);
 		most = n > most ? n : most;
 	}
+	n = net->n_members > 0 ? ag_net_stride(net->n_inputs) : 0;
+	most = n > most ? n : most;
+	n = 2 * ag_net_stride(net->dense->n_numbers);
+	most = n > most ? n : most;
 	n = (4 + net->n_wave_inputs) * ag_net_round((size_t) batch_size) +
 		ag_net_wave_values(net->n_waves, net->n_wave_inputs);
 	return n > most ? n : most;
@@ -142,11 +156,11 @@ divide_gradient(AgNetTrainer *t, const AgNetUpdate *update, float *gradient, siz
 }
 
 void
-ag_net_weights_spread(AgNetTrainer *t, uint32_t l, uint32_t begin, uint32_t end)
+ag_net_weights_spread(AgNetTrainer *t, uint32_t l, uint32_t head, uint32_t begin, uint32_t end)
 {
 	const AgNetLayer *layer = &t->net->layers[l];
 	size_t stride = ag_net_stride(layer->n_out);
-	const float *weights = t->values + layer->first;
+	const float *weights = t->values + layer->first + head * ag_net_layer_values(layer);
 	uint32_t first = 0;
 
 	if (l == 0 && t->effective != NULL)
@@ -156,13 +170,33 @@ ag_net_weights_spread(AgNetTrainer *t, uint32_t l, uint32_t begin, uint32_t end)
 				t->effective[k * stride + j] = weights[k * stride + j] * t->input_scale[k];
 		weights = t->effective;
 	}
-	if (l == 0)
+	if (l == 0 && t->spread == NULL)
 		first = t->first_learnt_input / AG_NET_LANES * AG_NET_LANES;
 	first = first > begin ? first : begin;
 	if (t->rows[l].back != NULL && first < end)
-		t->ops->transpose((int) (end - first), (int) ag_net_round(layer->n_out),
-						  weights + first * stride, stride, t->rows[l].back + first,
-						  ag_net_stride(layer->n_in));
+		t->ops->transpose(
+			(int) (end - first), (int) ag_net_round(layer->n_out), weights + first * stride, stride,
+			t->rows[l].back + head * ag_net_back_floats(layer) + first, ag_net_stride(layer->n_in));
+}
+
+void
+ag_net_weights_spread_all(AgNetTrainer *t)
+{
+	const AgNet *net = t->net;
+
+	for (uint32_t l = 0; l < net->n_layers; l++)
+		for (uint32_t h = 0; h < ag_net_heads(net, l); h++)
+			ag_net_weights_spread(t, l, h, 0, (uint32_t) ag_net_round(net->layers[l].n_in));
+}
+
+/* The first of the member rows that a layer's head learns from, and how many they are. */
+static int
+update_rows(const AgNetTrainer *t, const AgNetUpdate *update, int *n_rows)
+{
+	bool is_shared = ag_net_heads(t->net, update->index) == 1;
+
+	*n_rows = is_shared ? ag_net_member_rows(t) : t->n_rows;
+	return is_shared ? 0 : (int) update->head * t->n_rows;
 }
 
 static void
@@ -170,19 +204,21 @@ update_weights(AgNetTrainer *t, const AgNetUpdate *update, float *scratch)
 {
 	const AgNetLayer *layer = &t->net->layers[update->index];
 	size_t stride = ag_net_stride(layer->n_out), x_stride = ag_net_stride(layer->n_in);
-	const float *x = update->index == 0 ? t->inputs : t->rows[update->index - 1].post;
+	size_t at = layer->first + update->head * ag_net_layer_values(layer);
+	int n_rows, row = update_rows(t, update, &n_rows);
+	const float *x = ag_net_layer_inputs(t, update->index) + (size_t) row * x_stride;
 	AgAdam adam = adam_at(t, t->rates.by_width ? 1.0f / sqrtf((float) layer->n_in) : 1.0f, true);
 
 	memset(scratch, 0, (update->end - update->begin) * stride * sizeof *scratch);
-	t->ops->multiply((int) (update->end - update->begin), t->n_rows,
-					 (int) ag_net_round(layer->n_out), x + update->begin, 1, x_stride,
-					 t->rows[update->index].delta, stride, NULL, scratch, stride);
+	t->ops->multiply((int) (update->end - update->begin), n_rows, (int) ag_net_round(layer->n_out),
+					 x + update->begin, 1, x_stride,
+					 t->rows[update->index].delta + (size_t) row * stride, stride, NULL, scratch,
+					 stride);
 	if (update->index == 0 && t->effective != NULL)
 		divide_gradient(t, update, scratch, stride);
-	apply(t, &adam, layer->first + update->begin * stride, (update->end - update->begin) * stride,
-		  scratch);
+	apply(t, &adam, at + update->begin * stride, (update->end - update->begin) * stride, scratch);
 	if (t->gradient == NULL)
-		ag_net_weights_spread(t, update->index, update->begin, update->end);
+		ag_net_weights_spread(t, update->index, update->head, update->begin, update->end);
 }
 
 static void
@@ -193,16 +229,56 @@ update_bias(AgNetTrainer *t, const AgNetUpdate *update, float *scratch)
 	size_t stride = ag_net_stride(layer->n_out), n = ag_net_round(layer->n_out);
 	AgAdam adam = adam_at(t, t->rates.bias, t->params.family == AG_NET_NN_TORCH);
 
+	int n_rows, row = update_rows(t, update, &n_rows);
+
 	memset(scratch, 0, n * sizeof *scratch);
-	for (int i = 0; i < t->n_rows; i++)
+	for (int i = row; i < row + n_rows; i++)
 		for (size_t j = 0; j < n; j++)
 			scratch[j] += rows->delta[(size_t) i * stride + j];
 	if (ag_net_has_bias(t, update->index))
-		apply(t, &adam, ag_net_bias_at(layer), n, scratch);
+		apply(t, &adam, ag_net_bias_at(layer) + update->head * ag_net_layer_values(layer), n,
+			  scratch);
 	if (!layer->has_norm)
 		return;
 	apply(t, &adam, ag_net_norm_at(layer), n, rows->sum_hat);
 	apply(t, &adam, ag_net_norm_at(layer) + stride, n, rows->sum_delta);
+}
+
+/* A member's factors on the inputs. */
+static void
+update_factors(AgNetTrainer *t, const AgNetUpdate *update, float *scratch)
+{
+	size_t stride = ag_net_stride(t->net->n_inputs);
+	AgAdam adam = adam_at(t, t->rates.input_scale, false);
+	const float *deltas = t->spread_deltas + (size_t) update->begin * t->n_rows * stride;
+
+	memset(scratch, 0, stride * sizeof *scratch);
+	for (int i = 0; i < t->n_rows; i++)
+		for (size_t j = 0; j < stride; j++)
+			scratch[j] += deltas[(size_t) i * stride + j] * t->inputs[(size_t) i * stride + j];
+	apply(t, &adam, ag_net_factors_at(t->net) + update->begin * stride, stride, scratch);
+}
+
+/* Scale and shift of the normalised numbers. */
+static void
+update_numbers(AgNetTrainer *t, float *scratch)
+{
+	size_t n = t->net->dense->n_numbers, width = ag_net_stride(n);
+	AgAdam adam = adam_at(t, t->rates.bias, false);
+
+	memset(scratch, 0, 2 * width * sizeof *scratch);
+	for (int i = 0; i < t->n_rows; i++)
+	{
+		const float *delta = t->input_deltas + (size_t) i * ag_net_stride(t->net->n_inputs);
+		const float *hat = t->numbers.hat + (size_t) i * width;
+
+		for (size_t j = 0; j < n; j++)
+		{
+			scratch[j] += delta[j] * hat[j];
+			scratch[width + j] += delta[j];
+		}
+	}
+	apply(t, &adam, ag_net_number_norm_at(t->net), 2 * width, scratch);
 }
 
 static void
@@ -299,6 +375,12 @@ update_task(void *arg, int64_t begin, int64_t end, int thread)
 			case AG_PART_BIAS:
 				update_bias(t, update, scratch);
 				break;
+			case AG_PART_FACTORS:
+				update_factors(t, update, scratch);
+				break;
+			case AG_PART_NUMBERS:
+				update_numbers(t, scratch);
+				break;
 			case AG_PART_EMBEDDING:
 				update_embedding(t, update);
 				break;
@@ -313,7 +395,7 @@ update_task(void *arg, int64_t begin, int64_t end, int thread)
 void
 ag_net_batch_update(AgNetTrainer *t)
 {
-	double flops = 6.0 * t->n_rows * (double) t->net->n_values;
+	double flops = 6.0 * ag_net_member_rows(t) * (double) t->net->n_values;
 
 	ag_pool_run(flops < AG_NET_PARALLEL_FLOPS ? NULL : t->ctx->pool, t->n_updates, 1, update_task,
 				t);
@@ -338,9 +420,10 @@ normal(uint64_t key, uint64_t counter)
 }
 
 static void
-begin_layer(AgNetTrainer *t, uint32_t l, uint64_t key)
+begin_layer(AgNetTrainer *t, uint32_t l, uint32_t head, uint64_t key)
 {
 	const AgNetLayer *layer = &t->net->layers[l];
+	size_t at = head * ag_net_layer_values(layer);
 	size_t stride = ag_net_stride(layer->n_out);
 	float bound = 1.0f / sqrtf((float) (layer->n_in > 0 ? layer->n_in : 1));
 	bool is_normal = t->params.family == AG_NET_REALMLP;
@@ -350,19 +433,19 @@ begin_layer(AgNetTrainer *t, uint32_t l, uint64_t key)
 		{
 			uint64_t counter = (uint64_t) k * layer->n_out + j;
 
-			t->values[layer->first + k * stride + j] =
+			t->values[at + layer->first + k * stride + j] =
 				is_normal ? normal(key, counter) * bound : uniform(key, counter, bound);
 		}
 	for (uint32_t j = 0; j < layer->n_out; j++)
 	{
 		uint64_t bias_key = ag_key(key, 1);
 
-		t->values[ag_net_bias_at(layer) + j] =
+		t->values[at + ag_net_bias_at(layer) + j] =
 			!ag_net_has_bias(t, l) ? 0.0f
 			: is_normal            ? (l + 1 < t->net->n_layers ? normal(bias_key, j) : 0.0f)
 								   : uniform(bias_key, j, bound);
 		if (layer->has_norm)
-			t->values[ag_net_norm_at(layer) + j] = 1.0f;
+			t->values[at + ag_net_norm_at(layer) + j] = 1.0f;
 	}
 }
 
@@ -388,6 +471,19 @@ begin_waves(AgNetTrainer *t, uint64_t key)
 	}
 }
 
+/* The members begin apart: random signs, one an input (Gorishniy and others 2025, section 3.3). */
+static void
+begin_factors(AgNetTrainer *t, uint64_t key)
+{
+	const AgNet *net = t->net;
+	size_t stride = ag_net_stride(net->n_inputs);
+
+	for (uint32_t c = 0; c < net->n_members; c++)
+		for (uint32_t j = 0; j < net->n_inputs; j++)
+			t->values[ag_net_factors_at(net) + c * stride + j] =
+				ag_random_u64(ag_key(key, c), j) >> 63 != 0 ? 1.0f : -1.0f;
+}
+
 void
 ag_net_weights_init(AgNetTrainer *t)
 {
@@ -406,17 +502,25 @@ ag_net_weights_init(AgNetTrainer *t)
 			t->values[slot->first + i] = normal(own, i) * spread;
 	}
 	begin_waves(t, ag_key(key, 2));
+	begin_factors(t, ag_key(key, 4));
+	for (uint32_t j = 0; t->numbers.hat != NULL && j < net->dense->n_numbers; j++)
+	{
+		t->values[ag_net_number_norm_at(net) + j] = 1.0f;
+		t->numbers.running_square[j] = 1.0f;
+	}
 	for (uint32_t l = 0; l < net->n_layers; l++)
 	{
-		begin_layer(t, l, ag_key(ag_key(key, 3), l));
+		uint64_t own = ag_key(ag_key(key, 3), l);
+
+		for (uint32_t h = 0; h < ag_net_heads(net, l); h++)
+			begin_layer(t, l, h, h == 0 ? own : ag_key(ag_key(own, 2), h));
 		if (t->rows[l].running_square != NULL)
 			for (uint32_t j = 0; j < net->layers[l].n_out; j++)
 				t->rows[l].running_square[j] = 1.0f;
 	}
 	for (uint32_t k = 0; t->input_scale != NULL && k < net->n_inputs; k++)
 		t->input_scale[k] = 1.0f;
-	for (uint32_t l = 0; l < net->n_layers; l++)
-		ag_net_weights_spread(t, l, 0, (uint32_t) ag_net_round(net->layers[l].n_in));
+	ag_net_weights_spread_all(t);
 }
 
 /* --- what prediction gets */
@@ -435,6 +539,30 @@ fold_norm(const AgNetTrainer *t, uint32_t l, float *values)
 	}
 }
 
+/* The numbers' normalisation into the first layer: scales into its weights, shifts into its bias. */
+static void
+fold_numbers(const AgNetTrainer *t, float *values)
+{
+	const AgNet *net = t->net;
+	const AgNetLayer *layer = &net->layers[0];
+	size_t width = ag_net_stride(net->dense->n_numbers), stride = ag_net_stride(layer->n_out);
+	float *gamma = values + ag_net_number_norm_at(net), *beta = gamma + width;
+	float *weights = values + layer->first, *bias = values + ag_net_bias_at(layer);
+
+	for (uint32_t j = 0; j < net->dense->n_numbers; j++)
+	{
+		float scale = gamma[j] / sqrtf(t->numbers.running_square[j] + NORM_EPS);
+		float shift = beta[j] - t->numbers.running_mean[j] * scale;
+
+		for (size_t o = 0; o < stride; o++)
+		{
+			bias[o] += weights[j * stride + o] * shift;
+			weights[j * stride + o] *= scale;
+		}
+	}
+	memset(gamma, 0, 2 * width * sizeof *gamma);
+}
+
 void
 ag_net_fold(const AgNetTrainer *t, float *values)
 {
@@ -445,6 +573,8 @@ ag_net_fold(const AgNetTrainer *t, float *values)
 		memcpy(values + net->layers[0].first, t->effective,
 			   ag_net_round(net->layers[0].n_in) * ag_net_stride(net->layers[0].n_out) *
 				   sizeof *values);
+	if (t->numbers.hat != NULL)
+		fold_numbers(t, values);
 	for (uint32_t l = 0; l < net->n_layers; l++)
 		if (net->layers[l].has_norm)
 			fold_norm(t, l, values);

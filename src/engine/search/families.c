@@ -527,6 +527,7 @@ net_params(const AgModelConfig *config)
 
 	ag_net_params_complete(config->family->id == AG_FAMILY_NN_TORCH ? AG_NET_NN_TORCH
 						   : config->family->id == AG_FAMILY_FASTAI ? AG_NET_FASTAI
+						   : config->family->id == AG_FAMILY_TABM   ? AG_NET_TABM
 																	: AG_NET_REALMLP,
 						   &params);
 	return params;
@@ -554,6 +555,9 @@ net_train(AgWork *work)
 	trained->ended_by = result.stopped_by_time       ? "time"
 						: result.stopped_by_patience ? "patience"
 													 : "epochs";
+	trained->on_gpu = result.on_gpu;
+	trained->gpu_failed = result.gpu_failed;
+	memcpy(trained->cpu_because, result.cpu_because, sizeof trained->cpu_because);
 	trained->valid_proba = result.valid_proba;
 	result.valid_proba = NULL;
 	trained->stages = result.stages;
@@ -671,6 +675,7 @@ static const FamilyWork works[AG_FAMILY_LAST] = {
 	[AG_FAMILY_NN_TORCH] = {net_train, net_memory, NULL, NULL},
 	[AG_FAMILY_FASTAI] = {net_train, net_memory, NULL, NULL},
 	[AG_FAMILY_REALMLP] = {net_train, net_memory, NULL, NULL},
+	[AG_FAMILY_TABM] = {net_train, net_memory, NULL, NULL},
 };
 
 AgStatus

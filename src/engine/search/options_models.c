@@ -469,7 +469,7 @@ family_rank(AgFamilyId family)
 		[AG_FAMILY_GBM] = 1,      [AG_FAMILY_LR] = 2,     [AG_FAMILY_CAT] = 3,
 		[AG_FAMILY_NN_TORCH] = 4, [AG_FAMILY_XT] = 5,     [AG_FAMILY_RF] = 6,
 		[AG_FAMILY_XGB] = 7,      [AG_FAMILY_FASTAI] = 8, [AG_FAMILY_REALMLP] = 9,
-		[AG_FAMILY_KNN] = 10,
+		[AG_FAMILY_TABM] = 10,    [AG_FAMILY_KNN] = 11,
 	};
 
 	return ranks[family];

@@ -216,6 +216,102 @@ grow_forest(int n_classes, bool is_extra, int64_t max_leaves)
 	ops->close(device);
 }
 
+/* One op of a net, of every kind, over arrays that don't overlap. */
+static std::vector<AgDeviceNetOp>
+ops_of_a_net()
+{
+	std::vector<AgDeviceNetOp> made;
+
+	for (int kind = AG_NET_DO_INPUT; kind <= AG_NET_DO_TRANSPOSE; kind++)
+	{
+		AgDeviceNetOp op = {};
+
+		op.kind = kind;
+		op.n_rows = op.n_inner = 20;
+		op.n_columns = 32;
+		op.n_lots = 2;
+		op.a = 0;
+		op.b = 10000;
+		op.c = 20000;
+		op.d = 30000;
+		op.e = 40000;
+		op.f = 50000;
+		op.more = 60000;
+		op.a_stride = op.b_stride = op.c_stride = 48;
+		op.a_inner = 1;
+		op.a_lot = op.b_lot = op.c_lot = op.d_lot = 2000;
+		if (kind == AG_NET_DO_EMBEDDING)
+		{
+			op.index = 1;
+			op.n_columns = 4;
+		}
+		if (kind == AG_NET_DO_LOSS || kind == AG_NET_DO_STATS || kind == AG_NET_DO_NORM_SUMS ||
+			kind == AG_NET_DO_EMBEDDING)
+			op.n_lots = 1;
+		if (kind == AG_NET_DO_TRANSPOSE)
+			op.n_rows = 32;
+		made.push_back(op);
+	}
+	return made;
+}
+
+static void
+step(AgDeviceNetLoss loss)
+{
+	const int n_rows = 40;
+	std::vector<float> numbers(n_rows * 16, 0.5f), target(n_rows, 0.25f), quantiles(3, 0.5f);
+	std::vector<uint32_t> places, slots(n_rows * 2);
+	std::vector<int32_t> class_of(n_rows, 1);
+	std::vector<AgDeviceNetOp> made = ops_of_a_net();
+	AgDeviceNetSlot of_net[2] = {{-1, 0, 3, 3, 3}, {70000, 3, 5, 30, 4}};
+	AgDeviceNetStep steps[2] = {};
+	AgDeviceNetSpec spec = {};
+	AgDeviceNet *net;
+	AgDevice *device;
+	char why[200];
+
+	for (int i = 0; i < n_rows; i++)
+	{
+		places.push_back((uint32_t) i);
+		slots[2 * i] = (uint32_t) i % 4 == 3 ? 8 : (uint32_t) i % 4;
+		slots[2 * i + 1] = 3 + (uint32_t) i % 5;
+	}
+	spec.n_floats = 80000;
+	spec.n_rows = spec.n_train = n_rows;
+	spec.number_stride = 16;
+	spec.numbers = numbers.data();
+	spec.n_numbers = 3;
+	spec.n_slots = 2;
+	spec.row_slots = slots.data();
+	spec.slots = of_net;
+	spec.no_column = 8;
+	spec.bends = true;
+	spec.n_inputs = 40;
+	spec.input_stride = 48;
+	spec.n_waves = 4;
+	spec.n_wave_inputs = 3;
+	spec.first_wave = 6;
+	spec.waves = 10000;
+	spec.train_rows = places.data();
+	spec.loss = loss;
+	spec.target = target.data();
+	spec.class_of = class_of.data();
+	spec.quantiles = quantiles.data();
+	spec.n_outputs = 3;
+	spec.n_batch = 20;
+	spec.n_members = 1;
+	spec.ops = made.data();
+	spec.n_ops = (int32_t) made.size();
+	for (int s = 0; s < 2; s++)
+		steps[s] = {20 * s, 7, 20000, 20000, 0.01f, 0.9f, 0.99f, 1.0f, 1e-8f, 0.0f, 1.0f};
+	AG_REQUIRE(ops->open(0, INT64_C(1) << 40, &device, why, sizeof(why)) == AG_DEVICE_OK);
+	AG_REQUIRE(ops->net_create(device, &spec, &net) == AG_DEVICE_OK);
+	AG_CHECK(ops->net_order(device, net, places.data()) == AG_DEVICE_OK);
+	AG_CHECK(ops->net_steps(device, net, steps, 2) == AG_DEVICE_OK);
+	ops->net_free(device, net);
+	ops->close(device);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -244,5 +340,7 @@ main(int argc, char **argv)
 	grow_forest(0, false, 20);
 	grow_forest(3, false, INT64_MAX);
 	grow_forest(2, true, 20);
+	step(AG_DEVICE_NET_SOFTMAX);
+	step(AG_DEVICE_NET_QUANTILES);
 	return ag_unit_done("races") + simt::forget_threads();
 }

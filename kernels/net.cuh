@@ -1,0 +1,46 @@
+/*
+ * net.cuh - a net in training on the device: its room of floats, its rows, and the kernels of a step.
+ */
+#ifndef AGK_NET_CUH
+#define AGK_NET_CUH
+
+#include "kernels/boost.cuh"
+
+#define AGK_NET_TILE 16
+
+/* What kernels see of a net; by value. */
+struct AgkNet
+{
+	float *room;
+	const float *numbers;
+	const uint32_t *row_slots;
+	const AgDeviceNetSlot *slots;
+	const uint32_t *train_rows, *order;
+	const float *target, *weight;
+	const int32_t *class_of;
+	const float *quantiles;
+	int64_t number_stride, waves;
+	int32_t n_numbers, n_slots, n_inputs, input_stride, n_waves, n_wave_inputs, first_wave;
+	int32_t n_outputs, n_batch, n_members;
+	uint32_t no_column;
+	AgDeviceNetLoss loss;
+	float smoothing;
+	bool bends;
+};
+
+struct AgDeviceNet
+{
+	AgDeviceNetSpec spec; /* its arrays aren't to be read any more */
+	AgDeviceNetOp *ops;   /* [n_ops] the host's */
+	AgkArray<float> room, numbers, target, weight, quantiles;
+	AgkArray<uint32_t> row_slots, train_rows, order;
+	AgkArray<int32_t> class_of;
+	AgkArray<AgDeviceNetSlot> slots;
+	AgkNet view;
+};
+
+/* Launches one op of a step. */
+void agk_net_launch(AgDevice *device, const AgkNet *net, const AgDeviceNetOp *op,
+					const AgDeviceNetStep *step);
+
+#endif
