@@ -233,7 +233,7 @@ like(told('"hyperparameters":{"GBM":{"ag_args_fit":{"num_gpus":1}}}'), qr/Uses 1
 # --- the kernels themselves, on two GPUs that are simulated: what ran where, and the same bytes as on the CPU
 SKIP:
 {
-	skip 'there is no C++ compiler (c++)', 11 if system('c++ --version >/dev/null 2>&1') != 0;
+	skip 'there is no C++ compiler (c++)', 13 if system('c++ --version >/dev/null 2>&1') != 0;
 	unlink "$home/ag_pg_cuda.so";
 	is(system("c++ -std=c++17 -O1 -shared -fPIC -fvisibility=hidden -Itest/cuda_sim -Itest -I. -Isrc -DAGK_ARCHITECTURES='\"sm_90\"' -o $home/ag_pg_cuda.so -x c++ kernels/*.cu test/cuda_sim/lib/two_gpus.cc"), 0, 'the module of simulated GPUs');
 	my $models = '"hyperparameters": {"GBM": [{"num_boost_round": 5}, {"num_boost_round": 6, "num_leaves": 7}], "LR": {}, "RF": {"n_estimators": 3, "max_depth": 4}}, "verbosity": 2';
@@ -248,6 +248,12 @@ SKIP:
 		WHERE a.name = 'quick' AND m.name IN ('GBM', 'GBM_2', 'RF') AND a.version > (SELECT max(version) - 2 FROM ag_predictor WHERE name = 'quick')) AS part}), '6 of 3', 'gives the same bytes');
 	like(told('"num_gpus": 1, "verbosity": 2, "hyperparameters": {"CAT": {"iterations": 3, "leaf_estimation_method": "Gradient"}}'),
 		qr/NOTICE:  model CAT was trained on the CPU: leaf values by weights are found on the CPU only/, 'parameters for the CPU are told, and no fault');
+	my $net = '"verbosity": 2, "hyperparameters": {"NN_TORCH": {"num_epochs": 1, "batch_size": 64, "layers": [16, 16]}}';
+	told("\"num_gpus\": $_, $net") for 1, 0;
+	is($node->safe_psql('postgres', q{SELECT string_agg(concat_ws(' ', device, num_gpus), ', ' ORDER BY v DESC) FROM generate_series(0, 1) AS v,
+		LATERAL ag_leaderboard('quick@' || (SELECT max(version) - v FROM ag_predictor WHERE name = 'quick')) WHERE model = 'NN_TORCH'}), 'cuda:0 1, cpu 0', 'a net on a GPU');
+	is($node->safe_psql('postgres', q{SELECT count(*) || ' of ' || count(DISTINCT md5) FROM (SELECT md5(p.data) FROM ag_member_part AS p JOIN ag_predictor AS a ON a.id = p.predictor
+		WHERE a.name = 'quick' AND member = 1 AND a.version > (SELECT max(version) - 2 FROM ag_predictor WHERE name = 'quick')) AS part}), '2 of 1', 'with the bytes of the CPU');
 	my $bag = told('"num_gpus": 1, "num_bag_folds": 3, "ag_args_ensemble": {"fold_fitting_strategy": "sequential_local"}, "hyperparameters": {"GBM": {"num_boost_round": 5}}');
 	is($node->safe_psql('postgres', q{SELECT string_agg(DISTINCT concat_ws(' ', device, num_gpus), ', ') FROM ag_leaderboard('quick') WHERE model = 'GBM_BAG_L1'}), 'cuda:0 1', 'a bag on a GPU')
 	  or diag($bag);
