@@ -240,6 +240,8 @@ loss_at(AgNetTrainer *trainer, const uint32_t *order, int n, float *value, float
 	return loss;
 }
 
+static const double some_levels[] = {0.1, 0.5, 0.8};
+
 /* Single precision and kinks leave some noise: all but a few of the sampled values must agree. */
 static void
 check_gradient(AgNetFamily family, AgProblem problem, int activation, double dropout)
@@ -251,11 +253,17 @@ check_gradient(AgNetFamily family, AgProblem problem, int activation, double dro
 	Fitted fitted;
 	uint32_t order[60];
 	int n_tried = 0, n_bad = 0;
-	bool has_kinks = family == AG_NET_FASTAI || activation == AG_NET_ACT_RELU;
+	bool has_kinks =
+		family == AG_NET_FASTAI || activation == AG_NET_ACT_RELU || problem == AG_PROBLEM_QUANTILE;
 
 	if (problem == AG_PROBLEM_BINARY)
 		two_classes(&mixed);
 	data.weight = mixed.weight;
+	if (problem == AG_PROBLEM_QUANTILE)
+	{
+		data.quantiles = some_levels;
+		data.n_quantiles = 3;
+	}
 	if (family == AG_NET_NN_TORCH)
 		params.use_batchnorm = dropout > 0.0;
 	if (family == AG_NET_NN_TORCH || family == AG_NET_TABM)
@@ -313,9 +321,9 @@ static void
 test_gradients(void)
 {
 	static const AgProblem problems[] = {AG_PROBLEM_REGRESSION, AG_PROBLEM_BINARY,
-										 AG_PROBLEM_MULTICLASS};
+										 AG_PROBLEM_MULTICLASS, AG_PROBLEM_QUANTILE};
 
-	for (int p = 0; p < 3; p++)
+	for (int p = 0; p < 4; p++)
 	{
 		check_gradient(AG_NET_NN_TORCH, problems[p], AG_NET_ACT_TANH, 0.0);
 		check_gradient(AG_NET_NN_TORCH, problems[p], AG_NET_ACT_TANH, 0.3);
