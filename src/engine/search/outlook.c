@@ -16,7 +16,7 @@ ag_outlook_units(AgFamilyId family)
 		[AG_FAMILY_GBM] = 2.0,    [AG_FAMILY_LR] = 0.5,      [AG_FAMILY_KNN] = 0.2,
 		[AG_FAMILY_RF] = 6.0,     [AG_FAMILY_XT] = 6.0,      [AG_FAMILY_NN_TORCH] = 5.0,
 		[AG_FAMILY_FASTAI] = 2.0, [AG_FAMILY_REALMLP] = 4.0, [AG_FAMILY_XGB] = 2.5,
-		[AG_FAMILY_CAT] = 8.0,
+		[AG_FAMILY_CAT] = 8.0,    [AG_FAMILY_TABM] = 8.0,
 	};
 
 	return units[family];
