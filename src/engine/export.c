@@ -1,6 +1,7 @@
 /*
  * export.c - ag_predictor_export, and what the formats have in common.
  */
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -125,6 +126,9 @@ ag_export_put(AgExport *export, const char *format, ...)
 void
 ag_export_put_number(AgExport *export, double value)
 {
+	/* a split of missing values from all others has an infinite threshold, which JSON can't say */
+	if (isinf(value))
+		value = value > 0.0 ? DBL_MAX : -DBL_MAX;
 	ag_json_number(export->out, value);
 }
 

@@ -3,6 +3,7 @@
  *
  * A regression's value, or the probability of the second of two classes.
  */
+#include <math.h>
 #include <string.h>
 
 #include "engine/export_private.h"
@@ -38,6 +39,7 @@ put_number_test(AgExport *export, const AgTreeNode *node)
 {
 	const AgFeature *feature = ag_export_feature(export, node->feature);
 	AgType type = export->pipeline->inputs[feature->input].type;
+	double threshold = ag_export_threshold(export, node);
 
 	ag_json_raw(export->out, "COALESCE(");
 	if (type >= AG_TYPE_FLOAT32)
@@ -47,7 +49,10 @@ put_number_test(AgExport *export, const AgTreeNode *node)
 							 : type >= AG_TYPE_FLOAT32 ? "::float8, 'NaN')"
 													   : "::float8");
 	ag_json_raw(export->out, " <= ");
-	ag_export_put_number(export, ag_export_threshold(export, node));
+	if (isinf(threshold)) /* all that isn't missing goes one way */
+		ag_json_raw(export->out, threshold > 0.0 ? "'Infinity'::float8" : "'-Infinity'::float8");
+	else
+		ag_export_put_number(export, threshold);
 	ag_export_put(export, ", %s)", (node->flags & AG_NODE_MISSING_LEFT) != 0 ? "true" : "false");
 }
 
