@@ -251,6 +251,30 @@ no_memory(void)
 	ag_error_init(&err);
 }
 
+/* Two that err alike are both taken, as the best two of six; plain greed would take the better one alone. */
+static void
+best_few_come_first(void)
+{
+	static const double errs[] = {1.05, 1.3};
+
+	for (int e = 0; e < 2; e++)
+	{
+		make_regression();
+		for (int i = 0; i < N_ROWS; i++)
+			for (int j = 0; j < N_MODELS; j++)
+				predictions[j][i] = target[i] + (j == 0   ? noise(0, i)
+												 : j == 1 ? errs[e] * noise(0, i)
+														  : 2.0 + noise(0, i));
+		AG_CHECK_EQ(choose(AG_METRIC_RMSE, AG_PROBLEM_REGRESSION, N_MODELS, 25), AG_OK);
+		/* but not one that is much worse */
+		AG_CHECK(weights[0] > 0.5 && (e == 0 ? weights[1] > 0.0 : weights[1] == 0.0));
+		AG_CHECK(weights[2] == 0.0);
+		/* nor of so few that it would be a third of them */
+		AG_CHECK_EQ(choose(AG_METRIC_RMSE, AG_PROBLEM_REGRESSION, N_MODELS - 1, 25), AG_OK);
+		AG_CHECK(weights[0] == 1.0);
+	}
+}
+
 int
 main(void)
 {
@@ -260,6 +284,7 @@ main(void)
 	for (int j = 0; j < N_MODELS; j++)
 		all[j] = predictions[j];
 	as_told_plainly();
+	best_few_come_first();
 	beats_its_members();
 	ties_and_prefixes();
 	bad_input();

@@ -10,6 +10,14 @@
  */
 #define ERROR_UNITS 1e6
 #define LEAST_ROUNDED_ERROR 1e-4
+/*
+ * Greed on few rows takes to whatever fits them by chance. So of many candidates the best by themselves come first, as long as they
+ * are about as good as the best one.
+ */
+#define CANDIDATES_PER_FIRST 3
+#define MOST_FIRST 3
+#define STEPS_PER_FIRST 4
+#define FIRST_ERROR 1.15
 
 typedef struct Selection
 {
@@ -25,6 +33,8 @@ typedef struct Selection
 	bool *usable;    /* [n_candidates] */
 	bool *is_member; /* [n_candidates] */
 	bool rounded;
+	double *alone; /* [n_candidates] error by itself; NaN: unknown */
+	int n_first;   /* that are taken for that */
 	/* the mean on trial, for the pool */
 	const double *trial;
 	double share;
@@ -63,6 +73,45 @@ error_of(const Selection *selection, double value)
 												   : error;
 }
 
+/* Does another candidate's turn come first, as the better one by itself that isn't a member yet? */
+static bool
+is_behind(const Selection *selection, int n_members, int j)
+{
+	if (n_members == 0 || n_members >= selection->n_first)
+		return false;
+	if (selection->is_member[j])
+		return true;
+	for (int k = 0; k < selection->n_candidates; k++)
+		if (!selection->is_member[k] && (selection->alone[k] < selection->alone[j] ||
+										 (selection->alone[k] == selection->alone[j] && k < j)))
+			return true;
+	return false;
+}
+
+/* How many come first: known when each was tried by itself. */
+static int
+first_count(const Selection *selection, int n_steps)
+{
+	int n_usable = 0, n_good = 0, most;
+	double least = (double) NAN;
+
+	for (int j = 0; j < selection->n_candidates; j++)
+	{
+		n_usable += selection->usable[j];
+		if (selection->alone[j] < least ||
+			(least != least && selection->alone[j] == selection->alone[j]))
+			least = selection->alone[j];
+	}
+	for (int j = 0; j < selection->n_candidates; j++)
+		n_good += selection->alone[j] <= least * FIRST_ERROR;
+	most = n_usable / CANDIDATES_PER_FIRST;
+	if (most > n_steps / STEPS_PER_FIRST)
+		most = n_steps / STEPS_PER_FIRST;
+	most = most > MOST_FIRST ? MOST_FIRST : most;
+	most = n_good < most ? n_good : most;
+	return most > 1 ? most : 1;
+}
+
 /*
  * One step: *best gets the candidate that lowers the error most, or -1 when the metric
  * is undefined for all. Among equals members come first, then the lower index: the ensemble
@@ -77,12 +126,14 @@ best_candidate(Selection *selection, int n_members, int *best, double *best_valu
 	{
 		double value, error;
 
-		if (!selection->usable[j])
+		if (!selection->usable[j] || is_behind(selection, n_members, j))
 			continue;
 		if (*best >= 0 && ag_out_of_time(selection->ctx))
 			break;
 		AG_TRY(try_candidate(selection, n_members, j, &value));
 		error = error_of(selection, value);
+		if (n_members == 0)
+			selection->alone[j] = error;
 		if (error != error)
 			continue;
 		if (*best < 0 || error < *best_error ||
@@ -98,7 +149,7 @@ best_candidate(Selection *selection, int n_members, int *best, double *best_valu
 
 /*
  * Caruana, Niculescu-Mizil, Crew and Ksikes 2004, "Ensemble selection from libraries of models": forward selection with
- * replacement, then the steps up to the first that reached the least error.
+ * replacement from the best few (section 2.2 and 2.3), then the steps up to the first that reached the least error.
  */
 static AgStatus
 select_members(Selection *selection, int n_steps, double *weights, double *value)
@@ -117,6 +168,8 @@ select_members(Selection *selection, int n_steps, double *weights, double *value
 		AG_TRY(best_candidate(selection, step, &best, &step_value, &error));
 		if (best < 0)
 			break;
+		if (step == 0)
+			selection->n_first = first_count(selection, n_steps);
 		if (step == 0 && fabs(error) > LEAST_ROUNDED_ERROR)
 		{
 			selection->rounded = true;
@@ -126,7 +179,7 @@ select_members(Selection *selection, int n_steps, double *weights, double *value
 		selection->is_member[best] = true;
 		for (int64_t i = 0; i < selection->n_cells; i++)
 			selection->sum[i] += selection->predictions[best][i];
-		if (step == 0 || error < least_error)
+		if (step < selection->n_first || error < least_error)
 		{
 			n_best = step + 1;
 			least_error = error;
@@ -185,11 +238,15 @@ ag_ensemble_select(const AgContext *ctx, AgMetric metric, const AgTruth *truth, 
 	AG_GO(ag_get(ctx, (size_t) n_steps, sizeof(int), &selection.chosen));
 	AG_GO(ag_get_zeroed(ctx, n, sizeof(bool), &selection.usable));
 	AG_GO(ag_get_zeroed(ctx, n, sizeof(bool), &selection.is_member));
+	AG_GO(ag_get(ctx, n, sizeof(double), &selection.alone));
+	for (int j = 0; j < n_candidates; j++)
+		selection.alone[j] = (double) NAN;
 	AG_GO(check_candidates(&selection, &first));
 	AG_GO(select_members(&selection, n_steps, weights, value));
 	if (*value != *value) /* no step was taken */
 		weights[first] = 1.0;
 done:
+	ag_mem_free(ctx->mem, selection.alone);
 	ag_mem_free(ctx->mem, selection.is_member);
 	ag_mem_free(ctx->mem, selection.usable);
 	ag_mem_free(ctx->mem, selection.chosen);
