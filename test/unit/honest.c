@@ -283,6 +283,43 @@ limit_is_kept(AgMem *mem)
 	ag_arena_free(&fit.arena);
 }
 
+/* Of a holdout's few rows a single model must be clearly better than the ensemble to be picked; of a bag's many, better. */
+static void
+ensemble_is_safer(AgMem *mem)
+{
+	AgLabel label = {.problem = AG_PROBLEM_REGRESSION};
+	AgFitModel models[2];
+	double weights[] = {0.5, 0.5}, value;
+	AgFit fit;
+
+	memset(&fit, 0, sizeof fit);
+	memset(models, 0, sizeof models);
+	fit.ctx.mem = mem;
+	fit.label = &label;
+	fit.metric = AG_METRIC_RMSE;
+	fit.models = models;
+	fit.n_models = 2;
+	fit.n_ensembles = 1;
+	snprintf(fit.ensembles[0].name, sizeof fit.ensembles[0].name, "E");
+	for (int i = 0; i < 2; i++)
+	{
+		snprintf(models[i].name, sizeof models[i].name, "M%d", i);
+		models[i].value = 1.0 + i;
+	}
+	fit.ensembles[0].n_models = 2;
+	fit.ensembles[0].weights = weights;
+	fit.ensembles[0].single_value = 1.0;
+	fit.ensembles[0].value = 1.03;
+	AG_CHECK_STR(ag_fit_best_model(&fit, &value), "E");
+	fit.ensembles[0].value = 1.07;
+	AG_CHECK_STR(ag_fit_best_model(&fit, &value), "M0");
+	fit.validation.n_folds = 5;
+	fit.ensembles[0].value = 1.03;
+	AG_CHECK_STR(ag_fit_best_model(&fit, &value), "M0");
+	fit.ensembles[0].value = 0.99;
+	AG_CHECK_STR(ag_fit_best_model(&fit, &value), "E");
+}
+
 int
 main(void)
 {
@@ -293,5 +330,6 @@ main(void)
 	trial_decides(&mem);
 	trial_trusts(&mem);
 	limit_is_kept(&mem);
+	ensemble_is_safer(&mem);
 	return ag_unit_done("honest");
 }

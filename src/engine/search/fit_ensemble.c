@@ -133,7 +133,25 @@ count_members(const AgFitEnsemble *ensemble)
 }
 
 /*
- * An ensemble that is one model, or no better than picking one, only predicts slower. Which is judged on rows that neither was
+ * On the few rows of a holdout the best of many models is often so by luck, and an ensemble is the safer choice: by so much of its error
+ * must picking one be better.
+ */
+#define SINGLE_MARGIN 0.05
+
+/* Is the ensemble of that value to be preferred to the best single model, or to a lower ensemble, of that value? */
+static bool
+is_preferred(const AgFit *fit, double value, double other, bool other_is_single)
+{
+	double error = ag_metric_higher_is_better(fit->metric) ? 1.0 - other : other;
+	double margin =
+		other_is_single && fit->validation.n_folds == 0 ? SINGLE_MARGIN * fabs(error) : 0.0;
+
+	return isnan(other) ||
+		   ag_metric_score(fit->metric, value) > ag_metric_score(fit->metric, other) - margin;
+}
+
+/*
+ * An ensemble that is one model, or clearly no better than picking one, only predicts slower. Which is judged on rows that neither was
  * chosen on; what is told of the model picked is its own score.
  */
 const char *
@@ -160,8 +178,7 @@ ag_fit_best_model(const AgFit *fit, double *value)
 			continue;
 		if (best_ensemble != NULL)
 			single = best_ensemble->value;
-		if (isnan(single) ||
-			ag_metric_score(fit->metric, ensemble->value) > ag_metric_score(fit->metric, single))
+		if (is_preferred(fit, ensemble->value, single, best_ensemble == NULL))
 			best_ensemble = ensemble;
 	}
 	*value = best_ensemble != NULL ? best_ensemble->value : fit->models[best].value;
