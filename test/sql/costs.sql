@@ -75,7 +75,7 @@ SELECT told($$SELECT count(*) FROM ag_predict_table('cheap', 'item')$$, 'cheap@1
 SELECT told($$SELECT ag_predict('nobody', r) FROM item r$$, 'nobody', 'COSTS off');
 SELECT told($$SELECT 1 FROM item r$$, NULL);
 -- each execution of a prepared statement counts its own
-PREPARE by_id(int) AS SELECT ag_predict('cheap', r) FROM item r WHERE id <= $1;
+PREPARE by_id(int) AS SELECT ag_predict('cheap', r) > 0 AS predicted FROM item r WHERE id <= $1;
 EXECUTE by_id(1);
 SELECT told('EXECUTE by_id(20)', 'cheap@1 20'), told('EXECUTE by_id(3)', 'cheap@1 3');
 SELECT ag_fit('SELECT x, k, y FROM item', 'y', :'quick'::jsonb || '{"name": "cheap"}');

@@ -25,5 +25,19 @@ WHERE p.name = 'best' AND m.name <> p.best_model AND p.best_model <> 'WeightedEn
 SELECT count(*) FILTER (WHERE ag_predict('best', t) IS NOT NULL) AS predicted FROM again AS t;
 
 SELECT ag_fit('again', 'y', '{"name": "no", "set_best_to_refit_full": true}');
+-- without bags, what the best model combines is trained once more, rows held out included: same names and scores, other bytes
+SELECT ag_fit('again', 'y', '{"name": "once", "verbosity": 0, "retrain_full": false, "hyperparameters": {"GBM": {"num_boost_round": 60}, "XT": {"n_estimators": 30}, "LR": {}}}');
+SELECT ag_fit('again', 'y', '{"name": "twice", "verbosity": 0, "hyperparameters": {"GBM": {"num_boost_round": 60}, "XT": {"n_estimators": 30}, "LR": {}}}');
+CREATE FUNCTION again_members(predictor text) RETURNS TABLE (model text, score float8, bytes text) LANGUAGE sql AS $$
+    SELECT m.name, m.score_val, md5(string_agg(t.data, NULL ORDER BY t.part)) FROM ag_predictor p JOIN ag_member m ON m.predictor = p.id
+    LEFT JOIN ag_member_part t ON t.predictor = p.id AND t.member = m.ordinal WHERE p.name = $1 GROUP BY m.name, m.score_val $$;
+SELECT model, a.score = b.score AS same_score, a.bytes <> b.bytes AS trained_again FROM again_members('once') a JOIN again_members('twice') b USING (model) ORDER BY model COLLATE "C";
+SELECT name, jsonb_path_query_array(plan, '$.models[*] ? (@.all_rows == true).name') AS on_all_rows FROM ag_predictor WHERE name IN ('once', 'twice') ORDER BY name;
+SELECT ag_fit('again', 'y', '{"name": "thrice", "verbosity": 0, "replay": "twice"}');
+SELECT count(*) FILTER (WHERE a.bytes = b.bytes) AS same FROM again_members('twice') a JOIN again_members('thrice') b USING (model);
+-- tuning data are never trained on
+SELECT ag_fit('SELECT * FROM again WHERE x < 40', 'y', '{"name": "tuned", "verbosity": 0, "tuning_data": "SELECT * FROM again WHERE x >= 40", "hyperparameters": {"GBM": {"num_boost_round": 60}, "LR": {}}}');
+SELECT jsonb_path_exists(plan, '$.models[*].all_rows') AS on_all_rows FROM ag_predictor WHERE name = 'tuned';
+DROP FUNCTION again_members;
 SELECT count(ag_drop(name)) > 0 AS dropped FROM ag_models;
 DROP TABLE again;

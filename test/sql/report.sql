@@ -22,7 +22,7 @@ SELECT count(*) AS escaped FROM page WHERE name LIKE 'three%' AND html LIKE '%<h
 
 -- what is in it
 SELECT name, html LIKE '%<h2>On the data</h2>%' AS data, array(SELECT m[1] FROM regexp_matches(html, '<figcaption>([^<]*)', 'g') AS m) AS plots FROM page ORDER BY name, 2;
-SELECT bool_and(html LIKE format('%%<td>%s</td><td class="n">%s</td>%%', metric, CASE WHEN value = round(value) THEN value::text ELSE left(value::numeric::text, 4) || '%' END)) AS metrics
+SELECT bool_and(html LIKE format('%%<td>%s</td><td class="n">%s</td>%%', metric, CASE WHEN value = round(value) THEN value::text ELSE rtrim(left(value::numeric::text, 4), '.') || '%' END)) AS metrics
 FROM page, ag_evaluate('number', 'rp') WHERE name = 'number' AND abs(value) BETWEEN 1e-3 AND 1e4;
 SELECT sum(n) AS as_counted, bool_and(html LIKE '%">' || n || '</td>%') AS shown FROM page, ag_confusion_matrix('three <&>', 'rp') WHERE name LIKE 'three%';
 SELECT count(*) AS classes_in_words FROM page WHERE name = 'many' AND html ~ '<th scope="col">Actual</th><th scope="col">Predicted</th><th class="n" scope="col">Rows</th>';

@@ -167,7 +167,7 @@ ag_fit_memory(const AgTable *table, const AgFitOptions *options, int n_threads)
 		kept += n * 8;
 	if (options->groups != NULL)
 		kept += n * 24;
-	if (options->refit_full != AG_REFIT_NONE)
+	if (options->refit_full != AG_REFIT_NONE || options->retrain_full)
 		kept += n * 4;
 	if (n_folds > 0)
 		kept += n * (12 + options->num_bag_sets); /* lists of rows, and folds */

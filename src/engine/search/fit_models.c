@@ -13,7 +13,7 @@ static bool
 is_last_reader(const AgFit *fit, int m)
 {
 	const AgModelConfig *models = fit->options->models;
-	int first = fit->options->refit_full != AG_REFIT_NONE ? 0 : m + 1;
+	int first = fit->options->refit_full != AG_REFIT_NONE || ag_fit_retrains(fit) ? 0 : m + 1;
 
 	if (fit->n_levels > 1 || fit->validation.is_held_out)
 		return false;

@@ -227,6 +227,8 @@ model_write(AgWriter *out, const AgFitModel *model)
 	}
 	if (model->full.image != NULL && model->full.rounds >= 0)
 		key_number(out, &first, "rounds_full", model->full.rounds);
+	if (model->has_all_rows)
+		key_flag(out, &first, "all_rows", true);
 	key_text(out, &first, "stopped_by", ended_by(model));
 	ag_trained_devices(model->children, model->n_children, devices, sizeof devices);
 	key_text(out, &first, "device", devices);

@@ -10,6 +10,24 @@
 /* Of the time of a bag, what fitting one model on all rows takes: a fold's and a little more, without waiting for patience. */
 #define REFIT_FOLDS 1.3
 #define REFIT_SHARE 0.4 /* likewise of a model that wasn't bagged */
+/* Of the time left, for each part of the rows that is held out, to train in place; what is less than so many rows isn't waited for. */
+#define RETRAIN_SHARE 1.5
+#define RETRAIN_FRACTION 0.09
+#define RETRAIN_MOST_ROWS 50 /* to one that is held out: beyond, another training is not worth it */
+
+/*
+ * Are models that were validated on rows held out trained once more, with these rows, under their own names? Not where these are
+ * tuning data: they may be of another kind than what predictions are wanted of.
+ */
+bool
+ag_fit_retrains(const AgFit *fit)
+{
+	const AgValidation *v = &fit->validation;
+
+	return fit->options->retrain_full && fit->options->refit_full == AG_REFIT_NONE &&
+		   v->n_folds == 0 && v->split.n_valid > 0 && fit->is_tuning == NULL &&
+		   v->split.n_valid >= fit->n_rows / RETRAIN_MOST_ROWS;
+}
 
 /* When the models have to be done, so that there is time to fit some of them again. */
 int64_t
@@ -17,9 +35,13 @@ ag_fit_models_deadline(const AgFit *fit)
 {
 	const AgValidation *v = &fit->validation;
 	int64_t deadline = fit->ctx.deadline_ns, now = ag_clock_ns();
-	double share = REFIT_SHARE;
+	double share = REFIT_SHARE, held = (double) v->split.n_valid / (double) fit->n_rows;
 
-	if (fit->options->refit_full == AG_REFIT_NONE || deadline == INT64_MAX || deadline <= now)
+	if (ag_fit_retrains(fit))
+		share = held >= RETRAIN_FRACTION ? held * RETRAIN_SHARE : 0.0;
+	else if (fit->options->refit_full == AG_REFIT_NONE)
+		return deadline;
+	if (deadline == INT64_MAX || deadline <= now)
 		return deadline;
 	if (v->n_folds > 0)
 		share = REFIT_FOLDS / (v->n_folds * v->n_sets + REFIT_FOLDS);
@@ -81,6 +103,22 @@ refit_check(AgFit *fit, AgFitModel *model, int rounds, AgError *err)
 	return AG_ERR_MEMORY;
 }
 
+/* Only what predicts changes: rounds, curve and score stay those of the training that was watched. */
+static void
+image_replace(AgFit *fit, AgFitModel *model)
+{
+	AgTrained *watched = &model->children[0];
+
+	ag_mem_free(fit->ctx.mem, watched->image);
+	watched->image = model->full.image;
+	watched->n_image = model->full.n_image;
+	model->full.image = NULL;
+	model->fit_seconds += model->full.fit_seconds;
+	model->has_all_rows = true;
+	ag_trained_free(&fit->ctx, &model->full);
+	memset(&model->full, 0, sizeof model->full);
+}
+
 /* Whatever goes wrong leaves the model as it was; only a cancelled fit ends. */
 static AgStatus
 model_refit(AgFit *fit, const AgSplit *all, AgFitModel *model)
@@ -89,6 +127,7 @@ model_refit(AgFit *fit, const AgSplit *all, AgFitModel *model)
 	AgError err;
 	int rounds = rounds_of(model);
 	double expected = ag_fit_refit_seconds(fit, model, rounds);
+	const char *suffix = ag_fit_retrains(fit) ? "" : "_FULL";
 	char phase[128];
 	AgStatus status;
 
@@ -101,7 +140,8 @@ model_refit(AgFit *fit, const AgSplit *all, AgFitModel *model)
 	}
 	ag_error_init(&err);
 	ctx.error = &err;
-	snprintf(phase, sizeof phase, "fitting %s_FULL", model->name);
+	snprintf(phase, sizeof phase, "fitting %s%s%s", model->name, suffix,
+			 *suffix == '\0' ? " again" : "");
 	fit->phase = phase;
 	ag_progress(&fit->ctx, phase, 0.0);
 	status = ag_fit_train(fit, &ctx, all, model, rounds, &model->full);
@@ -120,13 +160,15 @@ model_refit(AgFit *fit, const AgSplit *all, AgFitModel *model)
 		ag_log_hint(&fit->ctx, AG_LOG_WARNING, err.hint[0] != '\0' ? err.hint : NULL,
 					"model %s was not fitted again: %s", model->name, err.message);
 	else if (rounds > 0)
-		ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.2f s  for %s_FULL (%d rounds)",
-			   model->full.fit_seconds, model->name, model->full.rounds_run);
+		ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.2f s  for %s%s (%d rounds)", model->full.fit_seconds,
+			   model->name, suffix, model->full.rounds_run);
 	else
-		ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.2f s  for %s_FULL", model->full.fit_seconds,
-			   model->name);
-	if (status == AG_OK && model->full.warns)
-		ag_log(&fit->ctx, AG_LOG_WARNING, "model %s_FULL: %s", model->name, model->full.note);
+		ag_log(&fit->ctx, AG_LOG_NORMAL, "  %.2f s  for %s%s", model->full.fit_seconds, model->name,
+			   suffix);
+	if (status == AG_OK && model->full.warns && (*suffix != '\0' || !model->children[0].warns))
+		ag_log(&fit->ctx, AG_LOG_WARNING, "model %s%s: %s", model->name, suffix, model->full.note);
+	if (status == AG_OK && *suffix == '\0')
+		image_replace(fit, model);
 	return AG_OK;
 }
 
@@ -192,7 +234,7 @@ refit_all(AgFit *fit, const AgSplit *all)
 	{
 		int i = next_model(fit, weights, done);
 
-		if (i < 0 || (fit->options->refit_full == AG_REFIT_BEST && !(weights[i] > 0.0)))
+		if (i < 0 || (fit->options->refit_full != AG_REFIT_ALL && !(weights[i] > 0.0)))
 			break;
 		AG_TRY(ag_check_cancel(&fit->ctx));
 		count_refits(fit, weights, done, i, &left);
@@ -212,7 +254,7 @@ ag_fit_refit(AgFit *fit)
 	AgSplit all;
 	AgStatus status;
 
-	if (fit->options->refit_full == AG_REFIT_NONE)
+	if (fit->options->refit_full == AG_REFIT_NONE && !ag_fit_retrains(fit))
 		return AG_OK;
 	if (v->n_folds == 0 && v->split.n_valid == 0)
 	{

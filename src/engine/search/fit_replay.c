@@ -112,7 +112,7 @@ model_write(AgWriter *out, const AgFit *fit, const AgFitModel *model)
 	ag_json_key(out, &first, "name");
 	ag_json_string(out, model->name, strlen(model->name));
 	ag_json_key(out, &first, "full");
-	ag_json_raw(out, model->full.image != NULL ? "true" : "false");
+	ag_json_raw(out, model->full.image != NULL || model->has_all_rows ? "true" : "false");
 	if (model->is_slow)
 	{
 		ag_json_key(out, &first, "slow");

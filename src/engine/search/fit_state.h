@@ -62,9 +62,13 @@ typedef struct AgFitModel
 	float **
 		without; /* [n_sets << parts.n] what it says of rows that it is fitted without: see fit_nested.c; in the arena */
 	bool is_slow; /* beyond the infer_limit: neither the best model nor part of an ensemble */
+	bool is_dropped; /* a bag that was given up, for its first folds add nothing to the ensemble */
+	bool is_slow;    /* beyond the infer_limit: neither the best model nor part of an ensemble */
 	AgModelPlan plan;
 	AgGpu **gpus;   /* [plan.n_parallel] opened; an entry that is NULL couldn't be. In the arena */
 	AgTrained full; /* fitted again on all rows; without an image: wasn't */
+	bool
+		has_all_rows; /* its child was trained again on all rows, those that it is scored on among them */
 } AgFitModel;
 
 /* A model that was asked for and isn't there. In the arena. */
@@ -369,6 +373,7 @@ AgStatus ag_fit_crossfit(AgFit *fit, const AgContext *ctx, double *value, double
 const AgFitEnsemble *ag_fit_find_ensemble(const AgFit *fit, const char *name);
 /* fit_refit.c. When models have to be done so that there is time to fit them again, and fitting them again. */
 int64_t ag_fit_models_deadline(const AgFit *fit);
+bool ag_fit_retrains(const AgFit *fit);
 AgStatus ag_fit_refit(AgFit *fit);
 /* Seconds that one training of the model on all rows takes, with so many rounds (0: as its children had), from what its children took. */
 double ag_fit_refit_seconds(const AgFit *fit, const AgFitModel *model, int rounds);

@@ -396,6 +396,12 @@ parse_set_best_to_refit_full(OptionParser *p, const AgOptionNode *node)
 }
 
 static AgStatus
+parse_retrain_full(OptionParser *p, const AgOptionNode *node)
+{
+	return bool_parse(p, node, &p->out->retrain_full);
+}
+
+static AgStatus
 parse_fit_weighted_ensemble(OptionParser *p, const AgOptionNode *node)
 {
 	return bool_parse(p, node, &p->out->fit_weighted_ensemble);
@@ -514,6 +520,7 @@ static const struct
 	{"ds_args", parse_ds_args},
 	{"refit_full", parse_refit_full},
 	{"set_best_to_refit_full", parse_set_best_to_refit_full},
+	{"retrain_full", parse_retrain_full},
 	{"keep_only_best", parse_keep_only_best},
 	{"fit_weighted_ensemble", parse_fit_weighted_ensemble},
 	{"save_space", parse_save_space},
@@ -746,6 +753,7 @@ ag_options_parse(AgMem *mem, const AgOptionEntry *entries, int n_entries, AgFitO
 	p.out->max_base_models_per_type = -1;
 	p.out->save_bag_folds = true;
 	p.out->fit_weighted_ensemble = true;
+	p.out->retrain_full = true;
 	p.out->total.num_gpus = AG_GPUS_UNSAID;
 	p.out->total.num_cpus = -1;
 	p.out->verbosity = 2;

@@ -213,6 +213,7 @@ typedef struct AgFitOptions
 	int max_base_models_per_type; /* of one family; 0: no limit, -1: the rule */
 	AgRefit refit_full;
 	bool set_best_to_refit_full;
+	bool retrain_full; /* models validated on rows held out are trained on these, too, at last */
 	bool keep_only_best;
 	bool fit_weighted_ensemble;
 	bool

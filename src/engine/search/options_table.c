@@ -108,6 +108,12 @@ static const AgOptionSpec specs[] = {
 	 "Fit models again on all rows, as X_FULL, with the rounds that validation found"},
 	{"set_best_to_refit_full", "boolean", "true or false", "false", true,
 	 "Predict with the model that was fitted again"},
+	{"retrain_full", "boolean", "true or false", "true", true,
+	 "Without bags: train what the best model combines once more, under the same names, with the "
+	 "rows "
+	 "held out and the rounds that they found; scores stay those from before. Tuning data are "
+	 "never "
+	 "trained on"},
 	{"keep_only_best", "boolean", "true or false", "false", true,
 	 "Store only the best model and what it combines"},
 	{"save_space", "boolean", "true or false", "false", true,
