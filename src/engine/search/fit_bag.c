@@ -16,6 +16,8 @@
 #define ROWS_IN_PARALLEL 20000
 /* Of a bag's time, what cutting its children to their rounds may take. */
 #define SETTLE_SHARE 0.1
+/* Of the time left, what a bag may take whose first folds say that it is worth finishing. */
+#define FINISH_SHARE 0.5
 
 /* A set of folds under way. */
 typedef struct Set
@@ -27,6 +29,7 @@ typedef struct Set
 	const char *phase;             /* of the model */
 	int64_t began_ns, deadline_ns; /* of the children: rounds are settled afterwards */
 	int n_slots;
+	int end;            /* folds below it are to be trained */
 	struct Slot *slots; /* [n_slots] */
 	AgTrained *trained; /* [n_folds] */
 	AgStatus *status;   /* [n_folds] AG_ERR_TIME where it wasn't begun */
@@ -206,7 +209,7 @@ slot_run(void *arg, int64_t begin, int64_t end, int thread)
 
 		slot->own.ctx.log = thread == 0 ? set->ctx->log : NULL;
 		slot->own.ctx.progress = thread == 0 ? set->ctx->progress : NULL;
-		while ((fold = atomic_fetch_add(&set->next, 1)) < set->fit->validation.n_folds)
+		while ((fold = atomic_fetch_add(&set->next, 1)) < set->end)
 		{
 			if (atomic_load(&set->failed))
 				continue;
@@ -265,12 +268,57 @@ set_open(Set *set)
 	return AG_OK;
 }
 
+/* Those from begin to end - 1. */
+static void
+folds_run(Set *set, int begin, int end)
+{
+	atomic_store(&set->next, begin);
+	set->end = end;
+	if (set->n_slots > 1)
+		ag_pool_run(set->ctx->pool, set->n_slots, 1, slot_run, set);
+	else
+		slot_run(set, 0, 1, 0);
+}
+
+/* The first folds, if they are to say whether the others are worth their time; *n: how many; 0 when all are to be trained. */
+static AgStatus
+set_probe(Set *set, int *n)
+{
+	AgFit *fit = set->fit;
+	bool helps = true;
+
+	*n = set->number == 0 ? ag_fit_probe_folds(fit, set->n_slots) : 0;
+	if (*n == 0)
+		return AG_OK;
+	folds_run(set, 0, *n);
+	for (int fold = 0; fold < *n; fold++)
+		if (set->status[fold] != AG_OK || set->trained[fold].valid_proba == NULL)
+			return AG_OK; /* set_status says it */
+	AG_TRY(ag_fit_probe(fit, set->ctx, set->trained, *n, &helps));
+	set->model->is_dropped = !helps;
+	return AG_OK;
+}
+
+/* What is worth finishing may take more than an equal part of the time: up to a half of what is left, unless its own limit says less. */
+static void
+set_extend(Set *set, AgContext *ctx)
+{
+	const AgFit *fit = set->fit;
+	int64_t now = ag_clock_ns(), left = fit->ctx.deadline_ns - now;
+	int64_t deadline = now + (int64_t) ((double) left * FINISH_SHARE);
+
+	if (set->model->config->max_time_limit < 1e9 || deadline <= ctx->deadline_ns)
+		return;
+	ctx->deadline_ns = deadline;
+	set->deadline_ns = deadline - (int64_t) ((double) (deadline - now) * SETTLE_SHARE);
+}
+
 /* One set of folds. AG_ERR_TIME when it wasn't done in time; the children that were are kept. */
 static AgStatus
 set_fit(AgFit *fit, AgContext *ctx, int number, AgFitModel *model, uint8_t *n_predictions)
 {
 	Set set = {.fit = fit, .ctx = ctx, .model = model, .number = number};
-	int n_folds = fit->validation.n_folds;
+	int n_folds = fit->validation.n_folds, n_probed = 0;
 	AgStatus status, settled = AG_OK;
 
 	set.began_ns = ag_clock_ns();
@@ -280,10 +328,17 @@ set_fit(AgFit *fit, AgContext *ctx, int number, AgFitModel *model, uint8_t *n_pr
 	set.n_slots = model->plan.n_parallel < n_folds ? model->plan.n_parallel : n_folds;
 	AG_GO(set_open(&set));
 	set.phase = fit->phase;
-	if (set.n_slots > 1)
-		ag_pool_run(ctx->pool, set.n_slots, 1, slot_run, &set);
-	else
-		slot_run(&set, 0, 1, 0);
+	status = set_probe(&set, &n_probed);
+	if (status == AG_OK && model->is_dropped)
+		status = AG_ERR_TIME;
+	if (status != AG_OK)
+	{
+		fit->phase = set.phase;
+		goto done;
+	}
+	if (n_probed > 0)
+		set_extend(&set, ctx);
+	folds_run(&set, n_probed, n_folds);
 	fit->phase = set.phase;
 	status = set_status(&set);
 	if (status == AG_OK || status == AG_ERR_TIME)

@@ -30,6 +30,8 @@ is_last_reader(const AgFit *fit, int m)
 #define PLAN_CPUS 8 /* more don't make a booster quicker in proportion */
 /* The most of what is left that one model may take while others wait. */
 #define MOST_SHARE 0.7
+/* Of a long list so many are counted on at a time: models that have too little time each are no good to anybody. */
+#define MOST_WAITING 8
 /* Of models on their way to the catalogue, on a machine that has more to do. */
 #define STORE_BYTES_PER_S 8e7
 #define LEAST_LEFT 0.02  /* of the time promised, to begin another model with */
@@ -55,7 +57,7 @@ ag_fit_booster_seconds(const AgFit *fit)
 double
 ag_fit_share(const AgFit *fit, double left, int waiting)
 {
-	double share = left / (waiting + 2) * 2.0;
+	double share = left / ((waiting < MOST_WAITING ? waiting : MOST_WAITING) + 2) * 2.0;
 
 	if (share < fit->least_share)
 		share = fit->least_share;
@@ -278,6 +280,9 @@ model_run(AgFit *fit, int m, AgError *failure)
 		model_keep(fit, model);
 		return AG_OK;
 	}
+	if (model->is_dropped)
+		ag_error_set(&err, AG_ERR_TIME,
+					 "its first folds add nothing to the other models, which had the time instead");
 	ag_fit_model_free(fit, model);
 	ag_fit_failure_add(fit, model, status, err.message);
 	if (failure->status == AG_OK)
@@ -288,7 +293,9 @@ model_run(AgFit *fit, int m, AgError *failure)
 			*fit->ctx.error = err;
 		return status;
 	}
-	if (status == AG_ERR_TIME)
+	if (model->is_dropped)
+		ag_log(&fit->ctx, AG_LOG_NORMAL, "  %s is given up: %s", model->name, err.message);
+	else if (status == AG_ERR_TIME)
 		ag_log(&fit->ctx, AG_LOG_NORMAL, "  no time left for %s", model->name);
 	else
 		ag_log_hint(&fit->ctx, AG_LOG_WARNING, err.hint[0] != '\0' ? err.hint : NULL,

@@ -61,9 +61,8 @@ typedef struct AgFitModel
 	double fit_seconds, predict_seconds; /* predict: all its children, the scored rows */
 	float **
 		without; /* [n_sets << parts.n] what it says of rows that it is fitted without: see fit_nested.c; in the arena */
-	bool is_slow; /* beyond the infer_limit: neither the best model nor part of an ensemble */
 	bool is_dropped; /* a bag that was given up, for its first folds add nothing to the ensemble */
-	bool is_slow;    /* beyond the infer_limit: neither the best model nor part of an ensemble */
+	bool is_slow; /* beyond the infer_limit: neither the best model nor part of an ensemble */
 	AgModelPlan plan;
 	AgGpu **gpus;   /* [plan.n_parallel] opened; an entry that is NULL couldn't be. In the arena */
 	AgTrained full; /* fitted again on all rows; without an image: wasn't */
@@ -293,6 +292,13 @@ int ag_fit_round_by(const AgTrained *const *children, int n, int by_default);
 AgStatus ag_fit_bag(AgFit *fit, AgContext *ctx, AgFitModel *model);
 /* How many it will have, if time allows; 1 where it is no bag. */
 int ag_fit_n_children(const AgFit *fit, const AgFitModel *model);
+/*
+ * fit_probe.c. How many folds of a bag are to be trained to see whether the others are worth their time; 0: all are, whatever they say.
+ * And whether these do: trained[n_folds] with their predictions.
+ */
+int ag_fit_probe_folds(const AgFit *fit, int n_slots);
+AgStatus ag_fit_probe(AgFit *fit, const AgContext *ctx, const AgTrained *trained, int n_folds,
+					  bool *helps);
 /*
  * fit_out_of_bag.c: of a bag of forests, where "use_child_oof" asks for it and rows are as good as drawn one by one: one child,
  * trained on all rows, and scored on each by the trees that haven't seen it.

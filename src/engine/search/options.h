@@ -241,6 +241,7 @@ typedef struct AgFitOptions
 	AgSearchAsked search;
 	int n_models;
 	AgModelConfig *models; /* in the order in which they are fitted; never empty */
+	bool models_from_set;  /* chosen by us, not named by the user */
 	int n_left_out;        /* configurations that can't do what is asked for */
 	AgLeftOut *left_out;
 	AgArena arena;

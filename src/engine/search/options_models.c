@@ -520,6 +520,7 @@ ag_models_parse(const AgOptionNode *hyperparameters, const char *list_name,
 			AG_TRY(list_find(node, &list, err));
 		AG_TRY(list_models(list, included, excluded, options, args, err));
 		AG_TRY(list_complete(list, included, excluded, options, args, err));
+		options->models_from_set = true;
 	}
 	else if (node->type == AG_JSON_OBJECT)
 	{
