@@ -19,23 +19,27 @@ defaults(AgMem *mem)
 			 isnan(o->holdout_frac) && isnan(o->memory_limit_gb) && o->positive_class == NULL &&
 			 o->time_zone == NULL && o->n_ignored == 0);
 	AG_CHECK(o->total.num_gpus == -1 && o->total.num_cpus == -1);
-	AG_REQUIRE(o->n_models == 9);
+	AG_REQUIRE(o->n_models == 12);
 	AG_CHECK_STR(o->models[0].name, "GBM");
 	AG_CHECK_STR(o->models[1].name, "LR");
-	AG_CHECK_STR(o->models[2].name, "NN_TORCH");
-	AG_CHECK_STR(o->models[3].name, "GBM_2");
-	AG_CHECK_STR(o->models[4].name, "CAT");
-	AG_CHECK_STR(o->models[5].name, "XT");
-	AG_CHECK_STR(o->models[6].name, "RF");
-	AG_CHECK_STR(o->models[7].name, "XGB");
-	AG_CHECK_STR(o->models[8].name, "GBM_3");
-	AG_CHECK(!gbm(o, 0)->extra_trees && gbm(o, 3)->extra_trees);
+	AG_CHECK_STR(o->models[2].name, "GBM_2");
+	AG_CHECK_STR(o->models[3].name, "NN_TORCH");
+	AG_CHECK_STR(o->models[4].name, "XT");
+	AG_CHECK_STR(o->models[5].name, "CAT");
+	AG_CHECK_STR(o->models[6].name, "GBM_3");
+	AG_CHECK_STR(o->models[7].name, "NN_TORCH_2");
+	AG_CHECK_STR(o->models[8].name, "FASTAI");
+	AG_CHECK_STR(o->models[9].name, "GBM_4");
+	AG_CHECK_STR(o->models[10].name, "RF");
+	AG_CHECK_STR(o->models[11].name, "XGB");
+	AG_CHECK(!gbm(o, 0)->extra_trees && gbm(o, 9)->extra_trees);
+	AG_CHECK_EQ(gbm(o, 2)->num_leaves, 8);
 	AG_CHECK(gbm(o, 0)->num_boost_round == 10000 && gbm(o, 0)->learning_rate == 0.05);
-	AG_CHECK(gbm(o, 8)->learning_rate == 0.03 && gbm(o, 8)->num_leaves == 128 &&
-			 gbm(o, 8)->feature_fraction == 0.9 && gbm(o, 8)->min_data_in_leaf == 3);
+	AG_CHECK(gbm(o, 6)->learning_rate == 0.03 && gbm(o, 6)->num_leaves == 96 &&
+			 gbm(o, 6)->feature_fraction == 0.7 && gbm(o, 6)->min_data_in_leaf == 3);
 	AG_CHECK(o->models[0].early_stop == -1 && isinf(o->models[0].max_time_limit));
 	AG_CHECK(o->models[0].asked.num_gpus == -1 && o->models[0].asked.num_cpus == -1);
-	AG_CHECK_STR(o->models[3].params_json, "{\"extra_trees\": true}");
+	AG_CHECK_STR(o->models[5].params_json, "{\"max_ctr_complexity\": 2}");
 	ag_options_free(o);
 }
 
@@ -210,10 +214,10 @@ included_families(AgMem *mem)
 		accepted(mem, "/included_model_types [ 3\n/included_model_types/0 s REALMLP\n"
 					  "/included_model_types/1 s GBM\n/included_model_types/2 s REALMLP");
 
-	AG_REQUIRE(o->n_models == 4);
+	AG_REQUIRE(o->n_models == 5);
 	AG_CHECK_STR(o->models[0].name, "GBM");
-	AG_CHECK_STR(o->models[3].name, "REALMLP");
-	AG_CHECK_STR(o->models[3].params_json, "{}");
+	AG_CHECK_STR(o->models[4].name, "REALMLP");
+	AG_CHECK_STR(o->models[4].params_json, "{}");
 	ag_options_free(o);
 	o = accepted(mem, "/hyperparameters s light\n/included_model_types s KNN");
 	AG_REQUIRE(o->n_models == 1);
@@ -410,8 +414,8 @@ lists(AgMem *mem)
 	best = accepted(mem, "/presets s bq");
 	extreme = accepted(mem, "/presets s extreme_v160");
 	AG_CHECK(extreme->auto_stack && extreme->time_limit == 3600.0 && !extreme->refit_full);
-	AG_CHECK_EQ(best->n_models, 19);
-	AG_REQUIRE(extreme->n_models == 37);
+	AG_CHECK_EQ(best->n_models, 24);
+	AG_REQUIRE(extreme->n_models == 48);
 	for (int m = 0; m < best->n_models; m++)
 	{
 		AG_CHECK_STR(extreme->models[m].name, best->models[m].name);
@@ -667,7 +671,7 @@ presets(AgMem *mem)
 	ag_options_free(o);
 	o = accepted(mem, "/presets s good_quality");
 	AG_CHECK(o->auto_stack && o->refit_full == AG_REFIT_ALL && o->set_best_to_refit_full);
-	AG_CHECK(!o->save_bag_folds && o->n_models == 9);
+	AG_CHECK(!o->save_bag_folds && o->n_models == 12);
 	ag_options_free(o);
 	/* explicit options win, wherever they stand */
 	o = accepted(mem, "/time_limit 0 20\n/hyperparameters s toy\n/num_bag_folds 0 3\n"
@@ -679,7 +683,7 @@ presets(AgMem *mem)
 	AG_CHECK(o->auto_stack && o->keep_only_best && o->time_limit == 3600.0);
 	ag_options_free(o);
 	o = accepted(mem, "/presets [ 2\n/presets/0 s best\n/presets/1 s medium");
-	AG_CHECK(!o->auto_stack && isnan(o->time_limit) && o->n_models == 9);
+	AG_CHECK(!o->auto_stack && isnan(o->time_limit) && o->n_models == 12);
 	ag_options_free(o);
 	o = accepted(mem, "/presets s interpretable\n/num_cpus 0 1");
 	AG_CHECK(!o->fit_weighted_ensemble && o->n_models == 3);
@@ -690,7 +694,7 @@ presets(AgMem *mem)
 	/* the sets that no preset has */
 	o = accepted(mem, "/hyperparameters s very_light\n/excluded_model_types [ 1\n"
 					  "/excluded_model_types/0 s XGB");
-	AG_CHECK_EQ(o->n_models, 6);
+	AG_CHECK_EQ(o->n_models, 9);
 	ag_options_free(o);
 	refused(mem, "/presets [ 1\n/presets/0 0 1", AG_ERR_OPTION,
 			"option \"presets.0\" takes a preset such as \"best\", or an array of presets, not 1",

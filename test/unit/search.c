@@ -210,10 +210,12 @@ default_spaces(void)
 		ag_options_free(o);
 		/* of a set, the plain ones; everyone's first trial comes before a second one */
 		o = accepted("/hyperparameter_tune_kwargs s auto\n/num_trials 0 2\n");
-		AG_CHECK_EQ(o->n_models, 16);
+		AG_CHECK_EQ(o->n_models, 20);
 		AG_CHECK_STR(o->models[0].name, "GBM/T1");
-		AG_CHECK_STR(o->models[3].name, "GBM_2");
-		AG_CHECK_STR(o->models[9].name, "GBM/T2");
+		AG_CHECK_STR(o->models[2].name, "GBM_2");
+		AG_CHECK_STR(o->models[5].name, "CAT/T1");
+		AG_CHECK_EQ(((const AgBoostParams *) o->models[5].params)->max_ctr_complexity, 2);
+		AG_CHECK_STR(o->models[12].name, "GBM/T2");
 		ag_options_free(o);
 	}
 }
@@ -287,7 +289,7 @@ errors(void)
 			"/hyperparameter_tune_kwargs/num_trials 0 3",
 			"options \"num_trials\" and \"hyperparameter_tune_kwargs.num_trials\" exclude each "
 			"other");
-	refused("/num_trials 0 100", "the search asks for 702 models, and at most 200 can be fitted");
+	refused("/num_trials 0 100", "the search asks for 804 models, and at most 200 can be fitted");
 	refused("/num_trials 0 3\n/hyperparameters { 1\n/hyperparameters/LR { 2\n"
 			"/hyperparameters/LR/C 0 1\n/hyperparameters/LR/penalty s L1",
 			"option \"hyperparameter_tune_kwargs\" finds nothing to search for");

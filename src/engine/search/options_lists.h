@@ -6,7 +6,12 @@
 
 #include "engine/model/family.h"
 
-/* One configuration: "num_leaves=128 learning_rate=0.03", blank-separated; "" for a family's defaults. */
+/*
+ * One configuration: "num_leaves=128 learning_rate=0.03", blank-separated; "" for a family's defaults. A search over hyperparameters sets out
+ * from what has none, or begins with AG_LIST_TUNED; others stand for themselves.
+ */
+#define AG_LIST_TUNED "tuned "
+
 typedef struct AgListModel
 {
 	AgFamilyId family;

@@ -244,16 +244,16 @@ static AgStatus
 list_model(const AgListModel *entry, AgFitOptions *options, const AgFitArgs *common, AgError *err)
 {
 	AgModelConfig *model = &options->models[options->n_models];
+	size_t n_tuned = strlen(AG_LIST_TUNED);
+	bool is_tuned = strncmp(entry->params, AG_LIST_TUNED, n_tuned) == 0, first = true;
 	AgWriter json;
-	bool first = true;
 	AgStatus status;
 
 	AG_TRY(model_add(options, ag_family(entry->family), NULL, common, err));
-	if (*entry->params == '\0') /* those with parameters stand for themselves */
-		AG_TRY(ag_search_space_default(NULL, options, model, err));
 	ag_writer_init(&json, options->arena.mem);
 	ag_json_raw(&json, "{");
-	for (const char *word = entry->params; *word != '\0'; word += *word == ' ')
+	for (const char *word = entry->params + (is_tuned ? n_tuned : 0); *word != '\0';
+		 word += *word == ' ')
 	{
 		size_t n = strcspn(word, " ");
 
@@ -261,6 +261,8 @@ list_model(const AgListModel *entry, AgFitOptions *options, const AgFitArgs *com
 		word += n;
 	}
 	ag_json_raw(&json, "}");
+	if (*entry->params == '\0' || is_tuned)
+		AG_GO(ag_search_space_default(NULL, options, model, err));
 	model->params_json = ag_json_take(&json, &options->arena);
 	return model->params_json == NULL ? ag_mem_error(options->arena.mem, 0, err) : AG_OK;
 done:
