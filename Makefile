@@ -17,6 +17,7 @@
 #                         rows, connect, lookup, memory)
 #   make bench-stream     how fast ag_fit reads rows, beside SELECT sum of the same columns (BENCH_ROWS=N BENCH_COLUMNS=N)
 #   make bench-gpu        tests and benches of the CUDA kernels on this machine's GPU (test/gpu/run)
+#   make bench-quality    ag_fit against AutoGluon (BENCH_DATASETS, a folder of tables; BENCH_PYTHON, a Python that has it; BENCH_ARGS)
 #   make format           clang-format on every source file
 #   make dist             build/ag_pg-VERSION.tar.gz
 
@@ -158,6 +159,10 @@ bench-stream:
 bench-gpu:
 	test/gpu/run
 .PHONY: bench-gpu
+
+bench-quality:
+	test/with_cluster test/bench/quality.py --datasets "$(BENCH_DATASETS)" --peer "$(or $(BENCH_PYTHON),python3)" $(BENCH_ARGS)
+.PHONY: bench-quality
 
 check-unit: $(UNIT_PROGRAMS)
 	@failed=; for t in $(UNIT); do printf '%s: ' $$t; build/unit/$$t || failed="$$failed $$t"; done; \

@@ -62,7 +62,7 @@ typedef struct AgFitModel
 	float **
 		without; /* [n_sets << parts.n] what it says of rows that it is fitted without: see fit_nested.c; in the arena */
 	bool is_dropped; /* a bag that was given up, for its first folds add nothing to the ensemble */
-	bool is_slow; /* beyond the infer_limit: neither the best model nor part of an ensemble */
+	bool is_slow;    /* beyond the infer_limit: neither the best model nor part of an ensemble */
 	AgModelPlan plan;
 	AgGpu **gpus;   /* [plan.n_parallel] opened; an entry that is NULL couldn't be. In the arena */
 	AgTrained full; /* fitted again on all rows; without an image: wasn't */
