@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Compares our CAT with CatBoost: same rows, same parameters, same stopping rows.
+"""Compares our CAT with CatBoost: same folds, same parameters, same stopping rows.
 
-    compare_cat.py [--program P] [--seeds N] [--stop N] [--rows N] [--cache FILE]
+    compare_cat.py [--program P] [--seeds N] [--folds N] [--stop N] [--rows N] [--cache FILE]
                    [--set name=value ...] [--ours name=value ...] TABLE ...
 
-As compare_gbm.py, with catboost in LightGBM's place. --ours sets what only ours gets, --cache keeps
-CatBoost's answers between runs, by table, rows, seed and parameters.
+Of TABLE's folds (paired.py) an eighth of the rows to train on are those to stop by; none with --stop 0. --ours sets
+what only ours gets, --cache keeps CatBoost's answers between runs, by table, rows, fold, seed and parameters.
+Errors are RMSE or log-loss.
 """
 import argparse
 import json
 import os
 import time
 
-import numpy as np
-
-from compare_gbm import error_of, load, run_ours, split_parts, table_index
+from compare_gbm import error_of, load, run_ours, table_index
+from paired import Comparison, parts_of
 
 
 def words_of(x, cats):
@@ -65,6 +65,7 @@ def main():
     parser.add_argument("--program", default=os.path.join(here, "../../build/bench/train_table"))
     parser.add_argument("--dir", default=os.path.join(here, "../../../shared/datasets"))
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--stop", type=int, default=100)
     parser.add_argument("--rows", type=int, default=20000)
     parser.add_argument("--cache")
@@ -80,44 +81,36 @@ def main():
     if args.cache and os.path.exists(args.cache):
         cache = json.load(open(args.cache))
     index = table_index(args.dir)
-    print("table\tproblem\trows\tours\tcatboost\tdiff_percent\tcatboost_seeds_percent\tours_s"
-          "\tcatboost_s\trounds\tcatboost_rounds", flush=True)
-    differences = []
+    comparison = Comparison("CatBoost")
+    print(comparison.header(), flush=True)
     for name in args.tables:
         x, y, cats, problem = load(args.dir, name, index, args.rows)
         n_classes = 0 if problem == "regression" else int(y.max()) + 1
-        ours, theirs, again, seconds, rounds = [], [], [], [0.0, 0.0], [0, 0]
-        for seed in range(args.seeds):
-            part = split_parts(len(y), seed)
+        ours, theirs, again, seconds = [], [], [], [0.0, 0.0]
+        runs = [(seed, fold, part) for seed in range(args.seeds)
+                for fold, part in enumerate(parts_of(y, problem, seed, args.folds,
+                                                     0.125 if args.stop > 0 else 0.0))]
+        for seed, fold, part in runs:
             test = y[part == 2]
             common = (x, y, cats, part, problem, n_classes)
-            p, s, r = run_ours(args.program, *common, own, seed, args.stop)
+            p, s, _ = run_ours(args.program, *common, own, seed, args.stop)
             ours.append(error_of(problem, test, p))
             seconds[0] += s
-            rounds[0] += r
-            for other in (seed, seed + 1000):
-                key = json.dumps([name, args.rows, seed, other, args.stop, sorted(settings.items())])
+            for other, errors in ((seed, theirs), (seed + 1000, again)):
+                key = json.dumps([name, args.rows, seed, fold, args.folds, other, args.stop,
+                                  sorted(settings.items())])
                 if key not in cache:
-                    p, s, r = run_catboost(*common, settings, other, args.stop)
-                    cache[key] = [error_of(problem, test, p), s, r]
+                    p, s, _ = run_catboost(*common, settings, other, args.stop)
+                    cache[key] = [error_of(problem, test, p), s]
                     if args.cache:
                         json.dump(cache, open(args.cache, "w"))
-                e, s, r = cache[key]
-                if other == seed:
-                    theirs.append(e)
-                    seconds[1] += s
-                    rounds[1] += r
-                else:
-                    again.append(e)
-        difference = 100 * (np.mean(ours) / np.mean(theirs) - 1)
-        noise = 100 * np.mean(np.abs(np.array(again) / np.array(theirs) - 1))
-        differences.append(difference)
-        n = args.seeds
-        print(f"{name}\t{problem}\t{len(y)}\t{np.mean(ours):.6g}\t{np.mean(theirs):.6g}"
-              f"\t{difference:+.2f}\t{noise:.2f}\t{seconds[0] / n:.2f}\t{seconds[1] / n:.2f}"
-              f"\t{rounds[0] / n:.0f}\t{rounds[1] / n:.0f}", flush=True)
-    print(f"median difference {np.median(differences):+.2f} %, "
-          f"median absolute {np.median(np.abs(differences)):.2f} %")
+                errors.append(cache[key][0])
+                seconds[1] += cache[key][1] if other == seed else 0.0
+        n = len(runs)
+        print(comparison.line(comparison.add(name, ours, theirs, again, seconds[0] / n,
+                                             seconds[1] / n)), flush=True)
+    print()
+    print(comparison.report())
 
 
 if __name__ == "__main__":

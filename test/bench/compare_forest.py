@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Compares our RF and XT with scikit-learn's: same folds, same number of trees, one thread.
 
-    compare_forest.py [--program P] [--family RF|XT] [--trees N] [--rows N] [--seeds N] TABLE ...
+    compare_forest.py [--program P] [--family RF|XT] [--trees N] [--rows N] [--seeds N] [--folds N] TABLE ...
 
-TABLE is a csv.gz of DIR (--dir), with its line in INDEX.tsv there. Needs pandas and scikit-learn. Five
-folds. Prints both test errors (RMSE, or log-loss and error rate), the signed relative differences (negative:
-ours is lower), scikit-learn's difference between its own seeds, and both CPU times of fitting all folds. Categories are
-codes by frequency for both (scikit-learn has no others), missing numbers are the median for scikit-learn.
+TABLE is a csv.gz of DIR (--dir), with its line in INDEX.tsv there. Needs pandas and scikit-learn. What is printed is
+told in paired.py: errors are RMSE or log-loss with shares below 0.001 counted as 0.001, and the share of wrong classes in
+a second table; seconds are CPU time of a fit. Categories are codes by frequency for
+scikit-learn, which has no others, and missing numbers the median.
 """
 import argparse
 import os
@@ -16,9 +16,9 @@ import time
 
 import numpy as np
 from sklearn import ensemble
-from sklearn.model_selection import KFold, StratifiedKFold
 
 from compare_gbm import load, table_index
+from paired import Comparison, parts_of
 
 
 def errors_of(problem, y, predicted):
@@ -78,39 +78,41 @@ def main():
     parser.add_argument("--trees", type=int, default=100)
     parser.add_argument("--rows", type=int, default=10000)
     parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--ordinal", action="store_true", help="categories are numbers for us too")
     parser.add_argument("--set", action="append", default=[])
     parser.add_argument("tables", nargs="+")
     args = parser.parse_args()
     index = table_index(args.dir)
-    print("table\tproblem\trows\tours\tsklearn\tdiff_percent\tseeds_percent\tours_wrong\tsklearn_wrong"
-          "\tdiff_percent\tours_s\tsklearn_s\tratio", flush=True)
-    summary = []
+    comparisons = [Comparison("scikit-learn"), Comparison("scikit-learn")]
+    print(comparisons[0].header(), flush=True)
     for name in args.tables:
         x, y, cats, problem = load(args.dir, name, index, args.rows)
         n_classes = 0 if problem == "regression" else int(y.max()) + 1
         filled = np.where(np.isnan(x), np.nanmedian(x, axis=0), x)
-        folds = (KFold if problem == "regression" else StratifiedKFold)(
-            args.folds, shuffle=True, random_state=0)
         ours, theirs, again, seconds = [], [], [], [0.0, 0.0]
-        for seed, (_, test) in enumerate(folds.split(x, y)):
-            p, s = run_ours(args, x, y, [] if args.ordinal else cats, test, problem, n_classes,
-                            seed)
-            ours.append(errors_of(problem, y[test], p))
-            seconds[0] += s
-            p, s = run_theirs(args, filled, y, test, problem, n_classes, seed)
-            theirs.append(errors_of(problem, y[test], p))
-            seconds[1] += s
-            p, _ = run_theirs(args, filled, y, test, problem, n_classes, seed + 1000)
-            again.append(errors_of(problem, y[test], p))
-        ours, theirs, again = (np.mean(e, axis=0) for e in (ours, theirs, again))
-        difference = 100 * (ours / theirs - 1)
-        noise = 100 * abs(again[0] / theirs[0] - 1)
-        summary.append((*difference, seconds[0] / seconds[1]))
-        print(f"{name}\t{problem}\t{len(y)}\t{ours[0]:.5g}\t{theirs[0]:.5g}\t{difference[0]:+.2f}"
-              f"\t{noise:.2f}\t{ours[1]:.4g}\t{theirs[1]:.4g}\t{difference[1]:+.2f}"
-              f"\t{seconds[0]:.2f}\t{seconds[1]:.2f}\t{seconds[0] / seconds[1]:.3f}", flush=True)
-    print("median: loss %+.2f %%, wrong %+.2f %%, time %.3f" % tuple(np.median(summary, axis=0)))
+        for seed in range(args.seeds):
+            for part in parts_of(y, problem, seed, args.folds, 0.0):
+                test = np.flatnonzero(part == 2)
+                p, s = run_ours(args, x, y, [] if args.ordinal else cats, test, problem, n_classes,
+                                seed)
+                ours.append(errors_of(problem, y[test], p))
+                seconds[0] += s
+                p, s = run_theirs(args, filled, y, test, problem, n_classes, seed)
+                theirs.append(errors_of(problem, y[test], p))
+                seconds[1] += s
+                p, _ = run_theirs(args, filled, y, test, problem, n_classes, seed + 1000)
+                again.append(errors_of(problem, y[test], p))
+        for kind, comparison in enumerate(comparisons[:1 if problem == "regression" else 2]):
+            row = comparison.add(name, *([e[kind] for e in errors] for errors in (ours, theirs, again)),
+                                 seconds[0] / len(ours), seconds[1] / len(ours))
+            if kind == 0:
+                print(comparison.line(row), flush=True)
+    print()
+    print(comparisons[0].report())
+    if comparisons[1].tables:
+        print("\nShare of wrong classes:\n")
+        print(comparisons[1].report())
 
 
 if __name__ == "__main__":
