@@ -186,6 +186,8 @@ test_statistics(void)
 		for (int p = 0; p < 3; p++)
 		{
 			ag_stats_order(&data, 42, p, order);
+			ag_combiner_begin(combiner, p);
+			AG_REQUIRE(ag_combined_permute(combiner, combined) == AG_OK);
 			for (int64_t i = 0; i < table.n_rows; i++)
 			{
 				bool is_train = i < table.n_train;
@@ -196,7 +198,7 @@ test_statistics(void)
 					const AgStatRule *rule = combiner->rules + s;
 					bool counts = rule->target == AG_STAT_ROWS;
 					double sum = 0.0, n = 0.0, value;
-					int bin = combined->bytes[p][row * combiner->row_bytes + s];
+					int bin = ag_combined_bin(combined->bytes[p] + row * combiner->row_bytes, s);
 
 					for (int64_t j = 0; j < (is_train && !counts ? i : table.n_train); j++)
 						if (table.codes[order[j]] == table.codes[row] &&

@@ -151,6 +151,38 @@ test_logistic(AgCpuLevel level)
 	AG_CHECK_EQ(n_wrong, 0);
 }
 
+/* A step is the move, the gradients there, and their sums. */
+static void
+test_step(AgCpuLevel level)
+{
+	double scores[AG_LANES_BLOCK], moved[AG_LANES_BLOCK];
+	int32_t class_of[AG_LANES_BLOCK];
+	AgGradient gradients[AG_LANES_BLOCK];
+	uint32_t ids[AG_LANES_BLOCK];
+	int n_wrong = 0;
+
+	for (uint64_t block = 0; block < 100; block++)
+	{
+		double width = block < 90 ? 20.0 : 3000.0, step = ag_random_unit(7, block) - 0.5;
+		int n = 1 + (int) (block * 41 % AG_LANES_BLOCK);
+		int64_t sum_g = 5, sum_h = -3, expected_g = 5, expected_h = -3;
+
+		for (int i = 0; i < AG_LANES_BLOCK; i++)
+		{
+			scores[i] = (ag_random_unit(block, (uint64_t) i) - 0.5) * width;
+			moved[i] = scores[i] + (i < n ? step : 0.0);
+			class_of[i] = (int32_t) (ag_random_u64(block, (uint64_t) i + 1000) % 2);
+			ids[i] = (uint32_t) i;
+		}
+		ag_logistic_block(AG_CPU_PORTABLE, AG_LANES_BLOCK, moved, class_of, gradients);
+		ag_sum_listed(AG_CPU_PORTABLE, n, ids, gradients, 0x1p40, 0x1p41, &expected_g, &expected_h);
+		ag_logistic_step(level, n, step, scores, class_of, 0x1p40, 0x1p41, &sum_g, &sum_h);
+		n_wrong += sum_g != expected_g || sum_h != expected_h ||
+				   memcmp(scores, moved, sizeof scores) != 0;
+	}
+	AG_CHECK_EQ(n_wrong, 0);
+}
+
 static void
 test_places(AgCpuLevel level)
 {
@@ -185,6 +217,7 @@ main(void)
 		test_exp((AgCpuLevel) level);
 		test_round((AgCpuLevel) level);
 		test_logistic((AgCpuLevel) level);
+		test_step((AgCpuLevel) level);
 		test_places((AgCpuLevel) level);
 	}
 	return ag_unit_done("lanes");

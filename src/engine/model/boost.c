@@ -551,7 +551,7 @@ boost_output_there(AgBooster *booster, int output)
 		AG_TRY(ag_boost_gpu_grow(ctx, &booster->gpu, &tree, &rules, &booster->loss, &range,
 								 &quantum, has_draws, &booster->leaves));
 		AG_TRY(ag_boost_gpu_values(ctx, &booster->gpu, output, &booster->loss, &range, &quantum,
-								   &booster->params, &booster->leaves, booster->steps.values));
+								   &booster->params, &booster->leaves, &booster->steps));
 	}
 	AG_TRY(ag_trees_builder_add(ctx, &booster->trees, grower, (uint32_t) output,
 								booster->leaves.values));

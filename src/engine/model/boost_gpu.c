@@ -285,7 +285,7 @@ ag_boost_gpu_grow(const AgContext *ctx, AgBoostGpu *gpu, const AgGpuTree *tree,
 AgStatus
 ag_boost_gpu_values(const AgContext *ctx, AgBoostGpu *gpu, int output, const AgLoss *loss,
 					const AgGradientRange *range, const AgQuantum *quantum,
-					const AgBoostParams *params, AgLeaves *leaves, double *total)
+					const AgBoostParams *params, AgLeaves *leaves, AgLeafSteps *steps)
 {
 	const AgDeviceOps *ops = gpu->gpu->ops;
 	AgDevice *device = gpu->gpu->device;
@@ -301,7 +301,7 @@ ag_boost_gpu_values(const AgContext *ctx, AgBoostGpu *gpu, int output, const AgL
 		return AG_OK;
 	}
 	own.learning_rate = 1.0;
-	memset(total, 0, (size_t) grower->n_leaves * sizeof *total);
+	ag_leaf_steps_begin(steps, grower->n_leaves);
 	for (int step = 0; step < n_steps; step++)
 	{
 		if (step > 0)
@@ -312,6 +312,7 @@ ag_boost_gpu_values(const AgContext *ctx, AgBoostGpu *gpu, int output, const AgL
 			AG_TRY(take_status(ctx, gpu,
 							   ops->boost_step(device, gpu->boost, output, leaves->values, &all)));
 			now = (AgGradientRange){all.max_g, all.max_h};
+			now = ag_leaf_steps_range(steps, &now);
 			ag_leaves_scales(&now, loss->data->n_train, &per_g, &per_h);
 			AG_TRY(take_status(ctx, gpu,
 							   ops->boost_sums(device, gpu->boost, per_g, per_h, gpu->sums)));
@@ -319,11 +320,11 @@ ag_boost_gpu_values(const AgContext *ctx, AgBoostGpu *gpu, int output, const AgL
 				atomic_store(leaves->sums + i, gpu->sums[i]);
 		}
 		ag_leaves_set(leaves, grower, loss, per_g, per_h, quantum, &own);
-		for (int l = 0; l < grower->n_leaves; l++)
-			total[l] += leaves->values[l];
+		if (!ag_leaf_steps_take(steps, leaves, grower->n_leaves, step))
+			break;
 	}
 	for (int l = 0; l < grower->n_leaves; l++)
-		leaves->values[l] = total[l] * params->learning_rate;
+		leaves->values[l] = steps->values[l] * params->learning_rate;
 	return take_status(ctx, gpu, ops->boost_unstep(device, gpu->boost, output));
 }
 

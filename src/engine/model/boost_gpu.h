@@ -7,7 +7,7 @@
 #include "engine/base/device.h"
 #include "engine/model/bootstrap.h"
 #include "engine/model/grow.h"
-#include "engine/model/leaves.h"
+#include "engine/model/leaves_step.h"
 #include "engine/model/objective.h"
 
 /* A booster on a device. All zero: there is none. */
@@ -53,12 +53,12 @@ AgStatus ag_boost_gpu_grow(const AgContext *ctx, AgBoostGpu *gpu, const AgGpuTre
 						   const AgGradientRange *range, const AgQuantum *quantum, bool has_draws,
 						   AgLeaves *leaves);
 /*
- * The leaves' values from those sums, by as many steps as params asks for; total: [n_leaves] scratch. As
+ * The leaves' values from those sums, by as many steps as params asks for; steps: counts only with several. As
  * ag_leaves_step.
  */
 AgStatus ag_boost_gpu_values(const AgContext *ctx, AgBoostGpu *gpu, int output, const AgLoss *loss,
 							 const AgGradientRange *range, const AgQuantum *quantum,
-							 const AgBoostParams *params, AgLeaves *leaves, double *total);
+							 const AgBoostParams *params, AgLeaves *leaves, AgLeafSteps *steps);
 /* Adds the tree grown last to all scores. */
 AgStatus ag_boost_gpu_add(const AgContext *ctx, AgBoostGpu *gpu, int output, const double *values);
 /* The validation rows' scores[n_valid][n_outputs]. */

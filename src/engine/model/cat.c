@@ -353,7 +353,8 @@ ag_cat_memory(const AgTrainData *data, const AgBoostParams *params, int n_thread
 	/* columns and rows of the statistics' matrix, the column in work, levels' tables, wide histograms */
 	n_histograms = ag_boost_leaves(data, &own) + 1 + 2 * n_threads;
 	bytes = combines(&own, n_replaced)
-				? ag_combiner_memory(data, own.n_permutations, n_replaced, own.max_ctr_complexity)
+				? ag_combiner_memory(data, own.n_permutations, n_replaced, own.max_ctr_complexity,
+									 n_threads)
 				: 0;
 	if (combines(&own, n_replaced) && own.grow_order != AG_GROW_SYMMETRIC)
 	{

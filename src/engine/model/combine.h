@@ -43,7 +43,7 @@ typedef struct AgCombiner
 	int n_targets;               /* different ones of rules */
 	int target_of[AG_STAT_MOST]; /* [n_stats] index of the rule's */
 	int rule_of[AG_STAT_MOST];   /* [n_targets] a rule that sums it */
-	int row_bytes;               /* of a combination's bins: n_stats, filled up */
+	int row_bytes;               /* of a combination's bins, two a byte */
 	uint32_t *orders;            /* [n_permutations][n_train] */
 	int *categories;             /* [n_categories] features that are replaced */
 	int n_categories;
@@ -55,6 +55,8 @@ typedef struct AgCombiner
 	AgCombination **used; /* [n_used] in the order of their numbers */
 	int n_used, max_used;
 	struct AgCombineScratch *scratch;
+	struct AgCombineSums *sums;
+	int n_threads;
 	/* the tree in work */
 	int permutation;
 	int64_t tree;     /* its number */
@@ -82,7 +84,7 @@ AgStatus ag_combiner_create(const AgContext *ctx, const AgTrainData *data,
 void ag_combiner_free(const AgContext *ctx, AgCombiner *combiner); /* NULL allowed */
 /* Upper estimate of what it takes; n_replaced: categories that are replaced. */
 int64_t ag_combiner_memory(const AgTrainData *data, int n_permutations, int n_replaced,
-						   int most_members);
+						   int most_members, int n_threads);
 
 /* A new tree, on the bins of that permutation. */
 void ag_combiner_begin(AgCombiner *combiner, int permutation);

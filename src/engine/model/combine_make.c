@@ -11,19 +11,17 @@
 
 #define AG_COMBINE_SAMPLE 4096 /* rows that the cuts are chosen from */
 #define AG_COMBINE_CHUNK 4096
-#define AG_NO_CODE UINT32_MAX
 
 /* Room for one combination in the making. */
 typedef struct AgCombineScratch
 {
 	uint64_t *row_keys; /* [n_rows] hashes */
-	uint32_t *codes;    /* [n_rows] by first row; AG_NO_CODE: no training row has it */
 	uint64_t *keys;     /* [n_train] of the codes */
 	uint32_t *table;    /* [n_table] codes by hash */
 	uint64_t n_table;   /* a power of two */
 	uint8_t *levels;    /* [n_codes + 1][row_bytes] bins by all training rows */
 	double *totals;     /* [n_codes][n_targets + 1] sums and rows of all training rows */
-	double *sums[AG_STAT_PERMUTATIONS]; /* likewise, of the rows so far */
+	double *sums;   /* likewise, of the rows so far */
 } AgCombineScratch;
 
 AgStatus
@@ -42,13 +40,11 @@ ag_combine_scratch_create(const AgContext *ctx, const AgCombiner *combiner,
 	while (s->n_table < 2 * n_train)
 		s->n_table *= 2;
 	AG_GO(ag_get(ctx, n_rows, sizeof *s->row_keys, &s->row_keys));
-	AG_GO(ag_get(ctx, n_rows, sizeof *s->codes, &s->codes));
 	AG_GO(ag_get(ctx, n_train, sizeof *s->keys, &s->keys));
 	AG_GO(ag_get(ctx, (size_t) s->n_table, sizeof *s->table, &s->table));
 	AG_GO(ag_get_zeroed(ctx, n_train + 1, (size_t) combiner->row_bytes, &s->levels));
 	AG_GO(ag_get(ctx, n_train, width * sizeof(double), &s->totals));
-	for (int p = 0; p < combiner->stats->n_permutations; p++)
-		AG_GO(ag_get(ctx, n_train, width * sizeof(double), &s->sums[p]));
+	AG_GO(ag_get(ctx, n_train, width * sizeof(double), &s->sums));
 done:
 	if (status != AG_OK)
 	{
@@ -65,13 +61,11 @@ ag_combine_scratch_free(const AgContext *ctx, AgCombineScratch *scratch)
 	if (scratch == NULL)
 		return;
 	ag_mem_free(ctx->mem, scratch->row_keys);
-	ag_mem_free(ctx->mem, scratch->codes);
 	ag_mem_free(ctx->mem, scratch->keys);
 	ag_mem_free(ctx->mem, scratch->table);
 	ag_mem_free(ctx->mem, scratch->levels);
 	ag_mem_free(ctx->mem, scratch->totals);
-	for (int p = 0; p < AG_STAT_PERMUTATIONS; p++)
-		ag_mem_free(ctx->mem, scratch->sums[p]);
+	ag_mem_free(ctx->mem, scratch->sums);
 	ag_mem_free(ctx->mem, scratch);
 }
 
@@ -140,7 +134,7 @@ place_of(const AgCombineScratch *scratch, uint64_t key)
 
 /* Codes in the order of first training rows; returns how many. */
 static uint32_t
-number_levels(const AgCombiner *combiner)
+number_levels(const AgCombiner *combiner, uint32_t *codes)
 {
 	const AgTrainData *data = combiner->data;
 	AgCombineScratch *s = combiner->scratch;
@@ -159,7 +153,7 @@ number_levels(const AgCombiner *combiner)
 		}
 	}
 	for (int64_t row = 0; row < data->bins->n_rows; row++)
-		s->codes[row] = s->table[place_of(s, s->row_keys[row])];
+		codes[row] = s->table[place_of(s, s->row_keys[row])];
 	return n;
 }
 
@@ -181,7 +175,7 @@ statistic(const AgCombiner *combiner, int s, const double *cell)
 }
 
 static void
-sum_all(AgCombiner *combiner, uint32_t n_codes)
+sum_all(AgCombiner *combiner, const uint32_t *codes, uint32_t n_codes)
 {
 	const AgTrainData *data = combiner->data;
 	AgCombineScratch *s = combiner->scratch;
@@ -189,7 +183,7 @@ sum_all(AgCombiner *combiner, uint32_t n_codes)
 
 	memset(s->totals, 0, n_codes * width * sizeof(double));
 	for (int64_t i = 0; i < data->n_train; i++)
-		add_row(combiner, combiner->orders[i], s->totals + s->codes[combiner->orders[i]] * width);
+		add_row(combiner, combiner->orders[i], s->totals + codes[combiner->orders[i]] * width);
 }
 
 static AgStatus
@@ -240,7 +234,7 @@ choose_cuts(AgCombiner *combiner, const AgCombination *own, AgCombined *combined
 		for (int64_t i = 0; i < n; i++)
 			values[i] =
 				own->columns[s]
-					.values[combiner->scratch->codes[data->train_rows[i * data->n_train / n]]];
+					.values[combined->codes[data->train_rows[i * data->n_train / n]]];
 		AG_GO(ag_bins_set_feature(ctx, combined->sample, s, &source, &params));
 	}
 done:
@@ -277,30 +271,38 @@ table_init(const AgCombiner *combiner, const AgCombined *combined, AgBinTable *t
 	}
 }
 
-/* As ag_stat_value and ag_bin_of_number, without a branch; all but the last statistic, the counter. */
+/* As ag_stat_value and ag_bin_of_number, without a branch, less 1. */
+static inline __attribute__((always_inline)) unsigned
+bin_of(const AgBinTable *table, const double *cell, int s)
+{
+	double x = (cell[table->target_of[s]] + table->weighted[s]) /
+			   (cell[table->n_targets] + table->weight[s]);
+	unsigned bin = 0;
+
+	for (int c = 0; c < AG_STAT_BINS; c++)
+		bin += x > table->cuts[s][c];
+	return bin;
+}
+
+/* All but the last statistic, the counter, whose half of a byte stays. */
 static inline __attribute__((always_inline)) void
 fill_bytes(const AgBinTable *table, const double *cell, uint8_t *row)
 {
-	double rows = cell[table->n_targets];
+	int last = table->n_stats - 1;
 
-	for (int s = 0; s < table->n_stats - 1; s++)
-	{
-		double x = (cell[table->target_of[s]] + table->weighted[s]) / (rows + table->weight[s]);
-		int bin = 1;
-
-		for (int c = 0; c < AG_STAT_BINS; c++)
-			bin += x > table->cuts[s][c];
-		row[s] = (uint8_t) bin;
-	}
+	for (int s = 0; s + 1 < last; s += 2)
+		row[s >> 1] = (uint8_t) (bin_of(table, cell, s) | bin_of(table, cell, s + 1) << 4);
+	if (last & 1)
+		row[last >> 1] = (uint8_t) ((row[last >> 1] & 0xf0) | bin_of(table, cell, last - 1));
 }
 
 /* The training rows of a permutation, one by one: each by what the rows before it left in its level's cell. */
 static inline __attribute__((always_inline)) void
 fill_ordered(const AgCombiner *combiner, const AgBinTable *table, const uint32_t *order,
-			 double *sums, uint8_t *bytes)
+			 const uint32_t *codes, uint8_t *bytes)
 {
 	const AgTrainData *data = combiner->data;
-	const uint32_t *codes = combiner->scratch->codes;
+	double *sums = combiner->scratch->sums;
 	size_t width = (size_t) combiner->n_targets + 1;
 
 	for (int64_t i = 0; i < data->n_train; i++)
@@ -315,47 +317,47 @@ fill_ordered(const AgCombiner *combiner, const AgBinTable *table, const uint32_t
 
 static void
 fill_ordered_portable(const AgCombiner *combiner, const AgBinTable *table, const uint32_t *order,
-					  double *sums, uint8_t *bytes)
+					  const uint32_t *codes, uint8_t *bytes)
 {
-	fill_ordered(combiner, table, order, sums, bytes);
+	fill_ordered(combiner, table, order, codes, bytes);
 }
 
 #if defined(__x86_64__)
 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))) static void
 fill_ordered_avx512(const AgCombiner *combiner, const AgBinTable *table, const uint32_t *order,
-					double *sums, uint8_t *bytes)
+					const uint32_t *codes, uint8_t *bytes)
 {
-	fill_ordered(combiner, table, order, sums, bytes);
+	fill_ordered(combiner, table, order, codes, bytes);
 }
 
 __attribute__((target("avx2"))) static void
 fill_ordered_avx2(const AgCombiner *combiner, const AgBinTable *table, const uint32_t *order,
-				  double *sums, uint8_t *bytes)
+				  const uint32_t *codes, uint8_t *bytes)
 {
-	fill_ordered(combiner, table, order, sums, bytes);
+	fill_ordered(combiner, table, order, codes, bytes);
 }
 #endif
 
 static void
 fill_ordered_best(const AgCombiner *combiner, const AgBinTable *table, const uint32_t *order,
-				  double *sums, uint8_t *bytes)
+				  const uint32_t *codes, uint8_t *bytes)
 {
 	AgCpuLevel level = ag_cpu_level();
 
 #if defined(__x86_64__)
 	if (level == AG_CPU_AVX512)
 	{
-		fill_ordered_avx512(combiner, table, order, sums, bytes);
+		fill_ordered_avx512(combiner, table, order, codes, bytes);
 		return;
 	}
 	if (level == AG_CPU_AVX2)
 	{
-		fill_ordered_avx2(combiner, table, order, sums, bytes);
+		fill_ordered_avx2(combiner, table, order, codes, bytes);
 		return;
 	}
 #endif
 	(void) level;
-	fill_ordered_portable(combiner, table, order, sums, bytes);
+	fill_ordered_portable(combiner, table, order, codes, bytes);
 }
 
 /* Every level's bins by all training rows, [n_codes + 1][row_bytes]; the last is of levels that none of them has. */
@@ -373,48 +375,53 @@ fill_levels(AgCombiner *combiner, const AgCombined *combined)
 	{
 		const double *cell = l < n_codes ? s->totals + l * width : nothing;
 		uint8_t *level = s->levels + l * (size_t) combiner->row_bytes;
+		unsigned bin;
 
 		fill_bytes(&table, cell, level);
-		level[counter] =
-			(uint8_t) ag_bin_of_number(combined->features + counter, cell[combiner->n_targets]);
+		bin = (unsigned) ag_bin_of_number(combined->features + counter, cell[combiner->n_targets]) - 1;
+		level[counter >> 1] =
+			(uint8_t) (counter & 1 ? (level[counter >> 1] & 0x0f) | bin << 4 : bin);
 	}
 }
 
-/*
- * Training rows by the rows before them, but the counter, which tells nothing of a row's own label, by all; other rows by all
- * training rows.
- */
+/* Every row's bins by all training rows: what other rows have, and of training rows the counter, which tells nothing of their labels. */
 static void
-fill_permuted(const AgMakeTask *task, int p)
+spread_levels(const AgCombiner *combiner, AgCombined *combined, uint8_t *bytes)
 {
-	const AgCombiner *combiner = task->combiner;
-	const AgCombineScratch *s = combiner->scratch;
-	size_t width = (size_t) combiner->n_targets + 1, n_codes = (size_t) task->combined->n_codes;
-	size_t row_bytes = (size_t) combiner->row_bytes;
-	uint8_t *bytes = task->combined->bytes[p];
-	AgBinTable table;
+	size_t row_bytes = (size_t) combiner->row_bytes, n_codes = (size_t) combined->n_codes;
+	const uint8_t *levels = combiner->scratch->levels;
 
-	table_init(combiner, task->combined, &table);
 	for (int64_t row = 0; row < combiner->data->bins->n_rows; row++)
 	{
-		size_t level = s->codes[row] == AG_NO_CODE ? n_codes : s->codes[row];
+		size_t level = combined->codes[row] == AG_NO_CODE ? n_codes : combined->codes[row];
 
-		memcpy(bytes + (size_t) row * row_bytes, s->levels + level * row_bytes, row_bytes);
+		memcpy(bytes + (size_t) row * row_bytes, levels + level * row_bytes, row_bytes);
 	}
-	memset(s->sums[p], 0, n_codes * width * sizeof(double));
-	fill_ordered_best(combiner, &table, combiner->orders + p * combiner->data->n_train, s->sums[p],
-					  bytes);
 }
 
-static void
-permute_task(void *arg, int64_t begin, int64_t end, int thread)
+AgStatus
+ag_combined_permute(AgCombiner *combiner, AgCombined *combined)
 {
-	const AgMakeTask *task = arg;
+	size_t row_bytes = (size_t) combiner->row_bytes, n_codes = (size_t) combined->n_codes;
+	size_t n_rows = (size_t) combiner->data->bins->n_rows;
+	int p = combiner->permutation, other = 0;
+	AgBinTable table;
 
-	(void) thread;
-	for (int64_t p = begin; p < end; p++)
-		if (!ag_cancelled(task->combiner->ctx))
-			fill_permuted(task, (int) p);
+	if (combined->bytes[p] != NULL)
+		return AG_OK;
+	while (other < AG_STAT_PERMUTATIONS && combined->bytes[other] == NULL)
+		other++;
+	AG_TRY(ag_get(combiner->ctx, n_rows, row_bytes, &combined->bytes[p]));
+	if (other < AG_STAT_PERMUTATIONS)
+		memcpy(combined->bytes[p], combined->bytes[other], n_rows * row_bytes);
+	else
+		spread_levels(combiner, combined, combined->bytes[p]);
+	table_init(combiner, combined, &table);
+	memset(combiner->scratch->sums, 0,
+		   n_codes * ((size_t) combiner->n_targets + 1) * sizeof(double));
+	fill_ordered_best(combiner, &table, combiner->orders + p * combiner->data->n_train,
+					  combined->codes, combined->bytes[p]);
+	return ag_check_cancel(combiner->ctx);
 }
 
 AgStatus
@@ -422,7 +429,6 @@ ag_combined_create(AgCombiner *combiner, const AgMembers *members, uint64_t hash
 				   AgCombined **combined)
 {
 	const AgContext *ctx = combiner->ctx;
-	int n_permutations = combiner->stats->n_permutations;
 	int64_t n_rows = combiner->data->bins->n_rows;
 	AgMakeTask task = {.combiner = combiner};
 	AgCombined *made;
@@ -437,17 +443,15 @@ ag_combined_create(AgCombiner *combiner, const AgMembers *members, uint64_t hash
 	made->number = -1;
 	AG_GO(ag_get_zeroed(ctx, 1, sizeof *made->own, &made->own));
 	made->own->members = *members;
-	for (int p = 0; p < n_permutations; p++)
-		AG_GO(ag_get_zeroed(ctx, (size_t) n_rows, (size_t) combiner->row_bytes, &made->bytes[p]));
+	AG_GO(ag_get(ctx, (size_t) n_rows, sizeof *made->codes, &made->codes));
 	ag_pool_run(ctx->pool, n_rows, AG_COMBINE_CHUNK, key_task, &task);
-	n_codes = number_levels(combiner);
+	n_codes = number_levels(combiner, made->codes);
 	made->n_codes = (double) n_codes;
-	sum_all(combiner, n_codes);
+	sum_all(combiner, made->codes, n_codes);
 	AG_GO(make_columns(combiner, n_codes, made->own));
 	AG_GO(choose_cuts(combiner, made->own, made));
 	fill_levels(combiner, made);
-	ag_pool_run(ctx->pool, n_permutations, 1, permute_task, &task);
-	AG_GO(ag_check_cancel(ctx));
+	AG_GO(ag_combined_permute(combiner, made));
 	for (int u = 0; u < combiner->n_used; u++)
 		if (combiner->used[u]->members.n == members->n &&
 			memcmp(combiner->used[u]->members.features, members->features,
@@ -477,6 +481,7 @@ ag_combined_free(AgCombiner *combiner, AgCombined *combined)
 		return;
 	ag_combination_free(combiner, combined->own);
 	ag_bins_free(combined->sample);
+	ag_mem_free(mem, combined->codes);
 	for (int p = 0; p < AG_STAT_PERMUTATIONS; p++)
 		ag_mem_free(mem, combined->bytes[p]);
 	ag_mem_free(mem, combined);

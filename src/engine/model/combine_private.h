@@ -6,6 +6,14 @@
 
 #include "engine/model/combine.h"
 
+/* What scoring shares: where rows are, once a level, and each thread's sums. */
+typedef struct AgCombineSums
+{
+	uint16_t *leaf_of; /* [n_rows] */
+	int64_t **cells;   /* [n_threads]; a narrow table, and behind it, of many rows, a wide one */
+	bool is_by_row;    /* leaf_of is this level's */
+} AgCombineSums;
+
 typedef struct AgCombined
 {
 	AgMembers members;
@@ -15,12 +23,23 @@ typedef struct AgCombined
 	AgCombination *own;                   /* until it is used */
 	AgBins *sample;                       /* owns features' cuts */
 	AgBinFeature *features;               /* [n_stats] */
-	uint8_t *bytes[AG_STAT_PERMUTATIONS]; /* [n_rows][row_bytes] bins of the statistics */
+	uint32_t *codes;                      /* [n_rows] by first row; AG_NO_CODE: no training row has it */
+	/* [n_rows][row_bytes] bins of the statistics, two a byte; NULL: not asked for yet */
+	uint8_t *bytes[AG_STAT_PERMUTATIONS];
 	int64_t last_tree, split_in;          /* numbers of trees */
 	/* of the level in work */
 	int best_stat, best_cut; /* stat -1: none */
 	double best_score;
 } AgCombined;
+
+#define AG_NO_CODE UINT32_MAX
+
+/* The bin, from 1 on, of a row's s-th statistic; row: its row_bytes. */
+static inline int
+ag_combined_bin(const uint8_t *row, int s)
+{
+	return (row[s >> 1] >> (s & 1 ? 4 : 0) & 15) + 1;
+}
 
 uint64_t ag_members_hash(const AgMembers *members);
 
@@ -29,9 +48,11 @@ AgStatus ag_combine_scratch_create(const AgContext *ctx, const AgCombiner *combi
 								   struct AgCombineScratch **scratch);
 void ag_combine_scratch_free(const AgContext *ctx, struct AgCombineScratch *scratch);
 
-/* Its levels, statistics and bins. */
+/* Its levels, statistics and cuts, and its bins by the combiner's permutation. */
 AgStatus ag_combined_create(AgCombiner *combiner, const AgMembers *members, uint64_t hash,
 							AgCombined **combined);
+/* The bins by the combiner's permutation, where they aren't there yet. */
+AgStatus ag_combined_permute(AgCombiner *combiner, AgCombined *combined);
 void ag_combined_free(AgCombiner *combiner, AgCombined *combined); /* NULL allowed */
 /* Gives it a number, if it hasn't one. */
 AgStatus ag_combined_use(AgCombiner *combiner, AgCombined *combined);

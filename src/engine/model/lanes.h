@@ -47,6 +47,14 @@ typedef struct AgGradient
 void ag_logistic_block(AgCpuLevel level, int n, const double *scores, const int32_t *class_of,
 					   AgGradient *gradients);
 
+/*
+ * scores[i] += step; then adds the gradients and hessians that ag_logistic_block gives there, times per_g and per_h, each cut to a
+ * whole number, to the sums. Any n.
+ */
+void ag_logistic_step(AgCpuLevel level, int64_t n, double step, double *scores,
+					  const int32_t *class_of, double per_g, double per_h, int64_t *sum_g,
+					  int64_t *sum_h);
+
 /* Raises *max_g to the largest |g| and *max_h to the largest h of n gradients, any number of them. */
 void ag_gradient_range(AgCpuLevel level, int64_t n, const AgGradient *gradients, float *max_g,
 					   float *max_h);

@@ -44,6 +44,41 @@ logistic_body(int n, const double *scores, const int32_t *class_of, AgGradient *
 		*is_moderate &= (int) inside[i];
 }
 
+/* n is a multiple of AG_LANES. */
+AG_INLINE void
+step_body(int64_t n, double step, double *scores, const int32_t *class_of, double per_g,
+		  double per_h, int64_t *sum_g, int64_t *sum_h, int *is_moderate)
+{
+	const AgDoubles one = AG_EIGHT(1.0), most = AG_EIGHT(700.0);
+	AgLongs inside = AG_EIGHT(-1), all_g = AG_EIGHT(0), all_h = AG_EIGHT(0);
+
+	for (int64_t i = 0; i < n; i += AG_LANES)
+	{
+		AgDoubles p, h;
+		AgInts class;
+
+		memcpy(&p, scores + i, sizeof p);
+		memcpy(&class, class_of + i, sizeof class);
+		p += step;
+		memcpy(scores + i, &p, sizeof p);
+		inside &= p <= most;
+		inside &= p >= -most;
+		sigmoid_lanes(&p);
+		h = p * (one - p);
+		p += __builtin_convertvector(class == 1, AgDoubles); /* true is -1 */
+		p = __builtin_convertvector(__builtin_convertvector(p, AgFloats), AgDoubles);
+		h = __builtin_convertvector(__builtin_convertvector(h, AgFloats), AgDoubles);
+		all_g += __builtin_convertvector(p * per_g, AgLongs);
+		all_h += __builtin_convertvector(h * per_h, AgLongs);
+	}
+	for (int l = 0; l < AG_LANES; l++)
+	{
+		*sum_g += all_g[l];
+		*sum_h += all_h[l];
+		*is_moderate &= (int) inside[l];
+	}
+}
+
 /* The bits of floats that aren't negative order as they do. */
 AG_INLINE void
 range_body(int64_t n, const AgGradient *gradients, uint32_t *max_g, uint32_t *max_h)
@@ -174,6 +209,12 @@ round_body(int n, uint64_t key, const uint32_t *rows, const AgGradient *gradient
 #define AG_ROUND_ARGUMENTS n, key, rows, gradients, per_g, per_h, is_equal, packed, sums
 
 AG_LEVELS(logistic, AG_LOGISTIC_PARAMETERS, AG_LOGISTIC_ARGUMENTS)
+#define AG_STEP_PARAMETERS                                                                         \
+	int64_t n, double step, double *scores, const int32_t *class_of, double per_g, double per_h,   \
+		int64_t *sum_g, int64_t *sum_h, int *is_moderate
+#define AG_STEP_ARGUMENTS n, step, scores, class_of, per_g, per_h, sum_g, sum_h, is_moderate
+
+AG_LEVELS(step, AG_STEP_PARAMETERS, AG_STEP_ARGUMENTS)
 AG_LEVELS(range, AG_RANGE_PARAMETERS, AG_RANGE_ARGUMENTS)
 AG_LEVELS(sum, AG_SUM_PARAMETERS, AG_SUM_ARGUMENTS)
 AG_LEVELS(round, AG_ROUND_PARAMETERS, AG_ROUND_ARGUMENTS)
@@ -194,6 +235,30 @@ ag_logistic_block(AgCpuLevel level, int n, const double *scores, const int32_t *
 		gradients[i] =
 			(AgGradient){(float) (p - (class_of[i] == 1 ? 1.0 : 0.0)), (float) (p * (1.0 - p))};
 	}
+}
+
+void
+ag_logistic_step(AgCpuLevel level, int64_t n, double step, double *scores, const int32_t *class_of,
+				 double per_g, double per_h, int64_t *sum_g, int64_t *sum_h)
+{
+	int64_t whole = n / AG_LANES * AG_LANES, part_g = 0, part_h = 0;
+	int is_moderate = 1;
+
+	step_at(level, whole, step, scores, class_of, per_g, per_h, &part_g, &part_h, &is_moderate);
+	for (int64_t i = whole; i < n; i++)
+		scores[i] += step;
+	if (!is_moderate)
+		whole = part_g = part_h = 0;
+	for (int64_t i = whole; i < n; i++)
+	{
+		double p = ag_sigmoid(scores[i]), h = p * (1.0 - p);
+		double g = p - (class_of[i] == 1 ? 1.0 : 0.0);
+
+		part_g += (int64_t) ((double) (float) g * per_g);
+		part_h += (int64_t) ((double) (float) h * per_h);
+	}
+	*sum_g += part_g;
+	*sum_h += part_h;
 }
 
 void
