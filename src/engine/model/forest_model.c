@@ -147,13 +147,14 @@ vector_of(AgForestVectors *vectors, const AgForestShare *shares, uint32_t n)
 static void
 fill_set(const AgForestSet *set, uint32_t n_levels, bool unseen_left, uint32_t n, uint64_t *words)
 {
-	memset(words, 0, n * sizeof *words);
-	for (uint32_t code = 0; code < 64 * n; code++)
+	for (uint32_t w = 0; w < n; w++)
 	{
-		uint32_t bin = code + 1;
-		bool is_left = code < n_levels ? set->bits[bin >> 6] >> (bin & 63) & 1 : unseen_left;
+		uint32_t n_here = n_levels - 64 * w;
+		uint64_t beyond = n_here >= 64 ? 0 : UINT64_MAX << n_here;
 
-		words[code >> 6] |= (uint64_t) is_left << (code & 63);
+		/* code 0 is bin 1 */
+		words[w] = set->bits[w] >> 1 | (w < 3 ? set->bits[w + 1] << 63 : 0);
+		words[w] = (words[w] & ~beyond) | (unseen_left ? beyond : 0);
 	}
 }
 

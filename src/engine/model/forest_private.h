@@ -215,6 +215,27 @@ ag_forest_column(const AgForestWorker *worker, int f, int64_t n_rows)
 	return column;
 }
 
+/* The bins whose ranks go left, eight at a time: each of eight bytes that are 0 or 1 becomes a bit. */
+static inline void
+ag_forest_left_bins(uint32_t cut, const uint8_t *ranks, int n_bins, AgForestSet *set)
+{
+	uint8_t is_left[AG_FOREST_BINS];
+	int n = (n_bins + 8) / 8 * 8;
+
+	for (int b = 0; b < n; b++)
+		is_left[b] = ag_forest_cut_left(cut, ranks[b]);
+	for (int b = n_bins + 1; b < n; b++)
+		is_left[b] = 0;
+	for (int b = 0; b < n; b += 8)
+	{
+		uint64_t bits = 0;
+
+		for (int i = 0; i < 8; i++)
+			bits |= (uint64_t) is_left[b + i] << i;
+		set->bits[b >> 6] |= bits << (b & 63);
+	}
+}
+
 /*
  * The bins of a category whose ranks a cut sends left. *unseen_left, the heavier side, becomes the tail's own side where there is a
  * tail: its levels and the unseen ones are one at prediction.
@@ -224,8 +245,7 @@ ag_forest_set_of(const AgBinFeature *feature, const uint8_t *ranks, uint32_t cut
 {
 	AgForestSet set = {{0, 0, 0, 0}};
 
-	for (int b = 0; b <= feature->n_bins; b++)
-		set.bits[b >> 6] |= (uint64_t) ag_forest_cut_left(cut, ranks[b]) << (b & 63);
+	ag_forest_left_bins(cut, ranks, feature->n_bins, &set);
 	if (feature->has_other)
 		*unseen_left = ag_forest_cut_left(cut, ranks[feature->n_bins]);
 	return set;
