@@ -225,8 +225,11 @@ test_refusals(void)
 	AG_CHECK_EQ(ag_param_set(ag_cat_specs, ag_cat_n_specs, "CAT", "boosting_type", "Ordered", true,
 							 &params, &err),
 				AG_OK);
-	AG_CHECK_EQ(ag_cat_check(&params, &err), AG_ERR_UNSUPPORTED);
-	AG_CHECK_STR(err.message, "\"boosting_type\" \"Ordered\" of family CAT is not supported");
+	AG_CHECK_EQ(ag_cat_check(&params, &err), AG_OK);
+	params.grow_order = AG_GROW_DEPTHWISE;
+	AG_CHECK_EQ(ag_cat_check(&params, &err), AG_ERR_OPTION);
+	AG_CHECK_STR(err.message, "\"boosting_type\" \"Ordered\" of family CAT needs \"grow_policy\" "
+							  "\"SymmetricTree\"");
 }
 
 int

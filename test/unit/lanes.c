@@ -177,8 +177,8 @@ test_step(AgCpuLevel level)
 		ag_logistic_block(AG_CPU_PORTABLE, AG_LANES_BLOCK, moved, class_of, gradients);
 		ag_sum_listed(AG_CPU_PORTABLE, n, ids, gradients, 0x1p40, 0x1p41, &expected_g, &expected_h);
 		ag_logistic_step(level, n, step, scores, class_of, 0x1p40, 0x1p41, &sum_g, &sum_h);
-		n_wrong += sum_g != expected_g || sum_h != expected_h ||
-				   memcmp(scores, moved, sizeof scores) != 0;
+		n_wrong +=
+			sum_g != expected_g || sum_h != expected_h || memcmp(scores, moved, sizeof scores) != 0;
 	}
 	AG_CHECK_EQ(n_wrong, 0);
 }

@@ -20,6 +20,7 @@
 #include "engine/model/leaves.h"
 #include "engine/model/leaves_step.h"
 #include "engine/model/objective.h"
+#include "engine/model/ordered.h"
 #include "engine/model/route.h"
 #include "engine/model/sample.h"
 #include "engine/model/target_stats.h"
@@ -70,6 +71,7 @@ typedef struct AgBooster
 	AgEarlyStop stop;
 	AgValid valid;
 	AgBootstrap bootstrap; /* with splits_by_weight */
+	AgOrdered ordered;     /* with is_ordered */
 	AgBoostGpu gpu;        /* has a boost: trees are grown there */
 	AgTrees shape;         /* link and outputs, for ag_trees_link */
 	int n_out;
@@ -287,6 +289,11 @@ create_booster(AgBooster *booster)
 		AG_TRY(ag_get(ctx, (size_t) data->n_train + 1, sizeof(uint32_t), &booster->bag));
 		AG_TRY(ag_get(ctx, (size_t) data->n_train + 1, sizeof(uint32_t), &booster->out_of_bag));
 	}
+	if (booster->params.is_ordered)
+	{
+		AG_TRY(ag_ordered_create(ctx, &booster->loss, &booster->params, &booster->ordered));
+		booster->grower.ordered = &booster->ordered;
+	}
 	booster->trees.stats = data->stats;
 	booster->grower.combiner = data->stats != NULL ? data->stats->combiner : NULL;
 	ag_early_stop_init(&booster->stop, data->stop_metric, booster->params.early_stop_rounds,
@@ -309,6 +316,7 @@ free_booster(AgBooster *booster)
 	ag_route_free(ctx, &booster->route);
 	ag_trees_builder_free(ctx, &booster->trees);
 	ag_bootstrap_free(ctx, &booster->bootstrap);
+	ag_ordered_free(ctx, &booster->ordered);
 	ag_mem_free(ctx->mem, booster->valid.target);
 	ag_mem_free(ctx->mem, booster->valid.class_of);
 	ag_mem_free(ctx->mem, booster->valid.weight);
@@ -459,6 +467,16 @@ sample_by_gradient(AgBooster *booster, int output, AgGradientRange *range)
 	return AG_OK;
 }
 
+static int
+permutation_of(const AgBooster *booster, int output)
+{
+	int n = booster->params.n_permutations;
+
+	return n < 2 ? 0
+				 : (int) ag_random_below(tree_key(booster, AG_KEY_PERMUTATION, output), 0,
+										 (uint32_t) n);
+}
+
 /* The gradients that splits are sought by, quantised, in the grower's first list; *n_rows 0: there is nothing to gain. */
 static AgStatus
 list_rows(AgBooster *booster, int output, const AgGradientRange *range, int64_t *n_rows,
@@ -472,6 +490,10 @@ list_rows(AgBooster *booster, int output, const AgGradientRange *range, int64_t 
 	const AgGradient *gradients = loss->gradients;
 	AgGradientRange drawn = *range;
 
+	if (booster->params.is_ordered)
+		return ag_ordered_begin(&booster->ordered, permutation_of(booster, output), output,
+								&booster->bootstrap, tree_key(booster, AG_KEY_WEIGHTS, output),
+								booster->grower.lists[0].ids, n_rows, quantum);
 	*n_rows = booster->bag != NULL ? booster->n_bag : booster->data->n_train;
 	if (booster->params.splits_by_weight)
 	{
@@ -493,12 +515,10 @@ static void
 choose_permutation(AgBooster *booster, int output)
 {
 	const AgTargetStats *stats = booster->data->stats;
-	int p;
+	int p = permutation_of(booster, output);
 
 	if (stats == NULL)
 		return;
-	p = (int) ag_random_below(tree_key(booster, AG_KEY_PERMUTATION, output), 0,
-							  (uint32_t) stats->n_permutations);
 	ag_grower_use(&booster->grower, stats->permuted[p]);
 	if (stats->combiner != NULL)
 		ag_combiner_begin(stats->combiner, p);
@@ -590,6 +610,8 @@ boost_output(AgBooster *booster, int output)
 								booster->leaves.values));
 	if (booster->grower.n_nodes == 0)
 		return AG_OK;
+	if (booster->params.is_ordered)
+		AG_TRY(ag_ordered_add(&booster->ordered, &booster->grower, output, &booster->params));
 	AG_TRY(ag_leaves_add(ctx, &booster->leaves, &booster->grower, &booster->loss, output));
 	ag_route_set(&booster->route, &booster->grower);
 	if (booster->bag != NULL)
@@ -876,5 +898,8 @@ ag_boost_memory(const AgTrainData *data, const AgBoostParams *params, int n_thre
 		bytes += 8 * data->n_train;
 	if (params->splits_by_weight)
 		bytes += data->bins->n_rows * (int64_t) sizeof(AgGradient);
+	if (params->is_ordered) /* and gradients while a tree begins */
+		bytes += ag_ordered_memory(data, params, n_threads) +
+				 data->bins->n_rows * (4 * AG_ORDERED_MOST + 8);
 	return bytes + (INT64_C(1) << 20);
 }

@@ -66,7 +66,8 @@ typedef struct AgBoostParams
 	double bagging_fraction;
 	int bagging_freq;              /* rounds between draws; 0: no bagging */
 	int boosting, sample_strategy; /* as its family words them */
-	bool samples_by_gradient;      /* all rows of large gradients and some of the others */
+	bool is_ordered; /* gradients by models that haven't seen the row; symmetric trees only */
+	bool samples_by_gradient; /* all rows of large gradients and some of the others */
 	double top_rate, other_rate;
 	bool extra_trees; /* one random cut a feature and node */
 	double path_smooth;

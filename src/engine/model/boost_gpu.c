@@ -44,6 +44,8 @@ unsupported(const AgGpu *gpu, const AgLoss *loss, const AgBoostParams *params)
 		return "its loss is learnt on the CPU only";
 	if (params->monotone != NULL)
 		return "monotone constraints are kept on the CPU only";
+	if (params->is_ordered)
+		return "ordered boosting is done on the CPU only";
 	if (params->leaf_method == AG_LEAF_GRADIENT)
 		return "leaf values by weights are found on the CPU only";
 	if (params->leaf_steps > 1 &&

@@ -38,9 +38,10 @@ const AgParamSpec ag_cat_specs[] = {
 	 "factor on each tree's values; auto takes it from rows and iterations", AT(learning_rate)},
 	{"depth", "max_depth", AG_PARAM_INT, 1, 16, 6, NULL, "most splits on a path", AT(max_depth)},
 	{"boosting_type", NULL, AG_PARAM_CHOICE, 0, 1, 0, "Plain Ordered",
-	 "how gradients are made; Plain: by all trees so far. Ordered, by trees that haven't seen the "
-	 "row, "
-	 "isn't offered. Target statistics are ordered always",
+	 "how gradients are made; Plain: by all trees so far; Ordered: in random orders of the rows, "
+	 "by "
+	 "the rows before, which is slower and may help with few rows. Target statistics are ordered "
+	 "always",
 	 AT(boosting)},
 	{"grow_policy", NULL, AG_PARAM_CHOICE, 0, 2, 2, "Depthwise Lossguide SymmetricTree",
 	 "split a level by one split, level by level, or the leaf with the greatest gain first",
@@ -153,6 +154,7 @@ complete(const AgTrainData *data, AgBoostParams *params)
 	complete_loss(params);
 	params->has_cosine_score = params->score_function == 1;
 	params->splits_by_weight = true;
+	params->is_ordered = params->boosting == ORDERED;
 	params->feature_fraction = params->feature_fraction_bynode = 1.0;
 	params->scale_pos_weight = 1.0;
 	params->min_data_per_group = 1;
@@ -200,13 +202,10 @@ ag_cat_check(const void *params, AgError *err)
 {
 	const AgBoostParams *own = params;
 
-	if (own->boosting == ORDERED)
-	{
-		ag_error_set(err, AG_ERR_UNSUPPORTED,
-					 "\"boosting_type\" \"Ordered\" of family CAT is not supported");
-		ag_error_hint(err, "\"Plain\" is, with target statistics that are ordered all the same.");
-		return AG_ERR_UNSUPPORTED;
-	}
+	if (own->boosting == ORDERED && own->grow_order != AG_GROW_SYMMETRIC)
+		return ag_error_set(err, AG_ERR_OPTION,
+							"\"boosting_type\" \"Ordered\" of family CAT needs \"grow_policy\" "
+							"\"SymmetricTree\"");
 	return check_loss(&own->loss_function, err);
 }
 
@@ -352,10 +351,9 @@ ag_cat_memory(const AgTrainData *data, const AgBoostParams *params, int n_thread
 		return ag_boost_memory(data, &own, n_threads);
 	/* columns and rows of the statistics' matrix, the column in work, levels' tables, wide histograms */
 	n_histograms = ag_boost_leaves(data, &own) + 1 + 2 * n_threads;
-	bytes = combines(&own, n_replaced)
-				? ag_combiner_memory(data, own.n_permutations, n_replaced, own.max_ctr_complexity,
-									 n_threads)
-				: 0;
+	bytes = combines(&own, n_replaced) ? ag_combiner_memory(data, own.n_permutations, n_replaced,
+															own.max_ctr_complexity, n_threads)
+									   : 0;
 	if (combines(&own, n_replaced) && own.grow_order != AG_GROW_SYMMETRIC)
 	{
 		n_columns += AG_FIXED_MOST * per;

@@ -21,7 +21,7 @@ typedef struct AgCombineScratch
 	uint64_t n_table;   /* a power of two */
 	uint8_t *levels;    /* [n_codes + 1][row_bytes] bins by all training rows */
 	double *totals;     /* [n_codes][n_targets + 1] sums and rows of all training rows */
-	double *sums;   /* likewise, of the rows so far */
+	double *sums;       /* likewise, of the rows so far */
 } AgCombineScratch;
 
 AgStatus
@@ -233,8 +233,7 @@ choose_cuts(AgCombiner *combiner, const AgCombination *own, AgCombined *combined
 
 		for (int64_t i = 0; i < n; i++)
 			values[i] =
-				own->columns[s]
-					.values[combined->codes[data->train_rows[i * data->n_train / n]]];
+				own->columns[s].values[combined->codes[data->train_rows[i * data->n_train / n]]];
 		AG_GO(ag_bins_set_feature(ctx, combined->sample, s, &source, &params));
 	}
 done:
@@ -378,7 +377,8 @@ fill_levels(AgCombiner *combiner, const AgCombined *combined)
 		unsigned bin;
 
 		fill_bytes(&table, cell, level);
-		bin = (unsigned) ag_bin_of_number(combined->features + counter, cell[combiner->n_targets]) - 1;
+		bin = (unsigned) ag_bin_of_number(combined->features + counter, cell[combiner->n_targets]) -
+			  1;
 		level[counter >> 1] =
 			(uint8_t) (counter & 1 ? (level[counter >> 1] & 0x0f) | bin << 4 : bin);
 	}

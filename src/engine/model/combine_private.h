@@ -20,13 +20,13 @@ typedef struct AgCombined
 	uint64_t hash; /* of members */
 	int number;    /* among the used; -1: not used yet */
 	double n_codes;
-	AgCombination *own;                   /* until it is used */
-	AgBins *sample;                       /* owns features' cuts */
-	AgBinFeature *features;               /* [n_stats] */
-	uint32_t *codes;                      /* [n_rows] by first row; AG_NO_CODE: no training row has it */
+	AgCombination *own;     /* until it is used */
+	AgBins *sample;         /* owns features' cuts */
+	AgBinFeature *features; /* [n_stats] */
+	uint32_t *codes;        /* [n_rows] by first row; AG_NO_CODE: no training row has it */
 	/* [n_rows][row_bytes] bins of the statistics, two a byte; NULL: not asked for yet */
 	uint8_t *bytes[AG_STAT_PERMUTATIONS];
-	int64_t last_tree, split_in;          /* numbers of trees */
+	int64_t last_tree, split_in; /* numbers of trees */
 	/* of the level in work */
 	int best_stat, best_cut; /* stat -1: none */
 	double best_score;
@@ -60,5 +60,25 @@ AgStatus ag_combined_use(AgCombiner *combiner, AgCombined *combined);
 void ag_combination_codes(const AgCombiner *combiner, const AgCombination *combination,
 						  uint32_t *codes);
 void ag_combination_free(AgCombiner *combiner, AgCombination *combination); /* NULL allowed */
+
+/* ---- combine_score.c ---- */
+
+typedef struct AgCombineTask
+{
+	AgCombiner *combiner;
+	const AgCombineLevel *level;
+	AgCombined **offered;
+} AgCombineTask;
+
+AgStatus ag_combine_sums_create(AgCombiner *combiner);
+void ag_combine_sums_free(AgCombiner *combiner);
+/* Cells of a thread's tables. */
+int64_t ag_combine_table_cells(int64_t n_train, int n_pairs);
+/* Once a level: where the rows are. */
+void ag_combine_note_leaves(AgCombiner *combiner, const AgGrower *grower);
+/* The factor on the score of a combination of that many levels. */
+double ag_combine_weight(const AgCombiner *combiner, double n_codes, bool is_used);
+/* Sets best_stat, best_cut and best_score. */
+void ag_combine_score(const AgCombineTask *task, AgCombined *combined, int thread);
 
 #endif

@@ -63,7 +63,9 @@ typedef struct AgGrower
 		*combiner;           /* of symmetric trees: offers combinations of categories; NULL: none */
 	struct AgOpenLeaf *open; /* [max_leaves] */
 	int *heap;               /* [max_leaves] */
-	int64_t **slots;         /* [n_slots] histograms, made as they are needed */
+	const struct AgOrdered
+		*ordered;    /* of symmetric trees: cuts are scored by its gradients; else NULL */
+	int64_t **slots; /* [n_slots] histograms, made as they are needed */
 	int64_t slot_cells;
 	int *free_slots;
 	int n_slots, n_free_slots;

@@ -14,6 +14,7 @@
 #include "engine/base/threads.h"
 #include "engine/model/combine.h"
 #include "engine/model/level_scan.h"
+#include "engine/model/ordered.h"
 #include "engine/model/sample.h"
 
 #define AG_KEY_COMBINATIONS (UINT64_C(4) << 32)
@@ -183,6 +184,27 @@ add_children(AgLevelWork *work, int left, int from, bool is_wide, bool is_kept)
 	return add_leaf(work, &parent);
 }
 
+/* The cuts of a feature that part rows of which h[n_bins + 1] lie in its bins. */
+static void
+open_feature(const AgBinFeature *feature, const int64_t *h, uint8_t *may_cut)
+{
+	int64_t left = 0, total = 0;
+	int n = feature->n_bins;
+
+	for (int b = 0; b <= n; b++)
+		total += h[b];
+	for (int b = 0; b <= n; b++)
+	{
+		left = feature->is_category ? h[b] : left + h[b];
+		may_cut[b] = left > 0 && left < total;
+	}
+	if (!feature->is_category)
+	{
+		may_cut[0] = 0; /* is may_cut[n] the other way round */
+		may_cut[n] = h[0] > 0 && h[0] < total;
+	}
+}
+
 /* The cuts that part the rows of the root. */
 static void
 open_cuts(AgLevelWork *work, const AgHist *root)
@@ -193,24 +215,51 @@ open_cuts(AgLevelWork *work, const AgHist *root)
 	for (int f = 0; f < grower->bins->n_features; f++)
 	{
 		const AgBinFeature *feature = grower->bins->features + f;
-		uint8_t *may_cut = work->s->may_cut + layout->offset[f];
-		int64_t g[AG_HIST_BINS], h[AG_HIST_BINS], left = 0, total = 0;
-		int n = feature->n_bins;
+		int64_t g[AG_HIST_BINS], h[AG_HIST_BINS];
 
-		ag_hist_load(layout, root, f, n + 1, g, h);
-		for (int b = 0; b <= n; b++)
-			total += h[b];
-		for (int b = 0; b <= n; b++)
-		{
-			left = feature->is_category ? h[b] : left + h[b];
-			may_cut[b] = left > 0 && left < total;
-		}
-		if (!feature->is_category)
-		{
-			may_cut[0] = 0; /* is may_cut[n] the other way round */
-			may_cut[n] = h[0] > 0 && h[0] < total;
-		}
+		ag_hist_load(layout, root, f, feature->n_bins + 1, g, h);
+		open_feature(feature, h, work->s->may_cut + layout->offset[f]);
 	}
+}
+
+/* ---- ordered boosting: no histograms are kept ---- */
+
+static void
+score_ordered_task(void *arg, int64_t begin, int64_t end, int thread)
+{
+	AgLevelWork *work = arg;
+	const AgGrower *grower = work->grower;
+	const AgHistLayout *layout = &grower->hists.layout;
+
+	for (int64_t i = begin; i < end; i++)
+	{
+		int f = work->s->features[i];
+
+		ag_ordered_score(grower->ordered, grower, grower->bins->features + f,
+						 grower->bins->columns + f * grower->bins->column_stride, work->rules->l2,
+						 thread, work->s->nums + layout->offset[f],
+						 work->s->dens + layout->offset[f]);
+	}
+}
+
+static AgStatus
+add_level_ordered(AgLevelWork *work)
+{
+	AgGrower *grower = work->grower;
+
+	for (int f = 0; work->level == 0 && f < grower->bins->n_features; f++)
+	{
+		uint32_t counts[AG_HIST_BINS];
+		int64_t h[AG_HIST_BINS];
+
+		ag_hist_count(grower->bins, f, grower->lists[0].ids, grower->leaves[0].n_rows, counts);
+		for (int b = 0; b < AG_HIST_BINS; b++)
+			h[b] = counts[b];
+		open_feature(grower->bins->features + f, h,
+					 work->s->may_cut + grower->hists.layout.offset[f]);
+	}
+	ag_pool_run(grower->ctx->pool, work->s->n_features, 1, score_ordered_task, work);
+	return ag_check_cancel(grower->ctx);
 }
 
 /* ---- the level's split ---- */
@@ -392,6 +441,8 @@ add_level(AgLevelWork *work, bool is_last)
 	AgSymmetric *s = work->s;
 	AgHist root;
 
+	if (grower->ordered != NULL)
+		return add_level_ordered(work);
 	if (work->level == 0)
 	{
 		AG_TRY(build_leaf(work, 0, !is_last, &root));

@@ -6,6 +6,7 @@
 #include "engine/model/level_scan.h"
 
 #include "engine/model/histogram.h"
+#include "engine/model/vectors.h"
 
 static inline __attribute__((always_inline)) void
 add_sides(int n, const double *left_g, const double *left_h, double sum_g, double sum_h, double l2,
@@ -91,4 +92,51 @@ ag_level_add(AgCpuLevel level, const AgBinFeature *feature, const int64_t *g, co
 	}
 #endif
 	add_sides_portable(n, left_g, left_h, sum_g, sum_h, l2, nums, dens);
+}
+
+/* ---- bodies and tails ---- */
+
+AG_INLINE void
+tail_body(int n, const double (*left)[AG_HIST_BINS], const double *all, double l2, double *nums,
+		  double *dens)
+{
+	for (int i = 0; i < n; i++)
+	{
+		double vl = left[0][i] / (left[1][i] + l2);
+		double vr = (all[0] - left[0][i]) / (all[1] - left[1][i] + l2);
+
+		nums[i] += vl * left[2][i] + vr * (all[2] - left[2][i]);
+		dens[i] += vl * vl * left[3][i] + vr * vr * (all[3] - left[3][i]);
+	}
+}
+
+#define AG_TAIL_PARAMETERS                                                                         \
+	int n, const double(*left)[AG_HIST_BINS], const double *all, double l2, double *nums,          \
+		double *dens
+#define AG_TAIL_ARGUMENTS n, left, all, l2, nums, dens
+
+AG_LEVELS(tail, AG_TAIL_PARAMETERS, AG_TAIL_ARGUMENTS)
+
+void
+ag_level_add_tail(AgCpuLevel level, const AgBinFeature *feature, const int64_t (*sums)[4],
+				  double l2, double *nums, double *dens)
+{
+	double left[4][AG_HIST_BINS], all[4];
+	int n = feature->n_bins;
+
+	for (int c = 0; c < 4; c++)
+	{
+		int64_t sum = 0;
+
+		for (int b = 0; b <= n; b++)
+		{
+			sum += sums[b][c];
+			left[c][b] = (double) (feature->is_category ? sums[b][c] : sum);
+		}
+		if (!feature->is_category)
+			left[c][n] = (double) sums[0][c];
+		all[c] = (double) sum;
+	}
+	tail_at(level, n + 1, (const double(*)[AG_HIST_BINS]) left, all,
+			l2 > AG_LEAST_L2 ? l2 : AG_LEAST_L2, nums, dens);
 }

@@ -16,4 +16,11 @@
 void ag_level_add(AgCpuLevel level, const AgBinFeature *feature, const int64_t *g, const int64_t *h,
 				  double l2, double *nums, double *dens);
 
+/*
+ * The same where values are of some rows and judged on others: sums[n_bins + 1] of G and H of the body, then of the tail. Adds
+ * v times the tail's G, and v^2 times the tail's H, with v of the body.
+ */
+void ag_level_add_tail(AgCpuLevel level, const AgBinFeature *feature, const int64_t (*sums)[4],
+					   double l2, double *nums, double *dens);
+
 #endif
