@@ -289,11 +289,9 @@ create_booster(AgBooster *booster)
 		AG_TRY(ag_get(ctx, (size_t) data->n_train + 1, sizeof(uint32_t), &booster->bag));
 		AG_TRY(ag_get(ctx, (size_t) data->n_train + 1, sizeof(uint32_t), &booster->out_of_bag));
 	}
+	booster->grower.ordered = booster->params.is_ordered ? &booster->ordered : NULL;
 	if (booster->params.is_ordered)
-	{
 		AG_TRY(ag_ordered_create(ctx, &booster->loss, &booster->params, &booster->ordered));
-		booster->grower.ordered = &booster->ordered;
-	}
 	booster->trees.stats = data->stats;
 	booster->grower.combiner = data->stats != NULL ? data->stats->combiner : NULL;
 	ag_early_stop_init(&booster->stop, data->stop_metric, booster->params.early_stop_rounds,
@@ -470,11 +468,9 @@ sample_by_gradient(AgBooster *booster, int output, AgGradientRange *range)
 static int
 permutation_of(const AgBooster *booster, int output)
 {
-	int n = booster->params.n_permutations;
+	uint32_t n = (uint32_t) booster->params.n_permutations;
 
-	return n < 2 ? 0
-				 : (int) ag_random_below(tree_key(booster, AG_KEY_PERMUTATION, output), 0,
-										 (uint32_t) n);
+	return n < 2 ? 0 : (int) ag_random_below(tree_key(booster, AG_KEY_PERMUTATION, output), 0, n);
 }
 
 /* The gradients that splits are sought by, quantised, in the grower's first list; *n_rows 0: there is nothing to gain. */
@@ -898,8 +894,7 @@ ag_boost_memory(const AgTrainData *data, const AgBoostParams *params, int n_thre
 		bytes += 8 * data->n_train;
 	if (params->splits_by_weight)
 		bytes += data->bins->n_rows * (int64_t) sizeof(AgGradient);
-	if (params->is_ordered) /* and gradients while a tree begins */
-		bytes += ag_ordered_memory(data, params, n_threads) +
-				 data->bins->n_rows * (4 * AG_ORDERED_MOST + 8);
+	if (params->is_ordered)
+		bytes += ag_ordered_memory(data, params, n_threads);
 	return bytes + (INT64_C(1) << 20);
 }

@@ -179,7 +179,8 @@ ag_ordered_memory(const AgTrainData *data, const AgBoostParams *params, int n_th
 	for (int b = 0; b < n_bodies; b++)
 		n_prefixes += ends[b + 1];
 	return params->n_permutations * (n_rows + n_prefixes * (4 + 8 * n_outputs) + 64 * n_bodies) +
-		   n_rows * (8 * n_outputs + 8 + 8 + 4 + (int64_t) sizeof(AgOrderedGradient) * n_bodies) +
+		   n_rows * (8 * n_outputs + 8 + 8 + 4 +
+					 ((int64_t) sizeof(AgOrderedGradient) + 4) * n_bodies + 8) +
 		   data->n_train * 4 + n_threads * (n_rows + n_bodies * AG_SUMS_CELLS * INT64_C(8) + 64);
 }
 
