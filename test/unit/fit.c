@@ -309,6 +309,7 @@ few_rows_all_families(AgMem *mem)
 		{"/hyperparameters/NN_TORCH", AG_JSON_OBJECT, "1"},
 		{"/hyperparameters/NN_TORCH/num_epochs", AG_JSON_NUMBER, "3"},
 		{"/hyperparameters/FASTAI", AG_JSON_OBJECT, "0"},
+		{"/hyperparameters/TABM", AG_JSON_OBJECT, "0"},
 		{"/hyperparameters/REALMLP", AG_JSON_OBJECT, "0"},
 		{"/hyperparameters/XGB", AG_JSON_OBJECT, "0"},
 		{"/hyperparameters/CAT", AG_JSON_OBJECT, "0"},
