@@ -164,9 +164,11 @@ bench-quality:
 	test/with_cluster test/bench/quality.py --datasets "$(BENCH_DATASETS)" --peer "$(or $(BENCH_PYTHON),python3)" $(BENCH_ARGS)
 .PHONY: bench-quality
 
+# As many at a time as there are processors: each program's output comes when it has ended.
+UNIT_JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 check-unit: $(UNIT_PROGRAMS)
-	@failed=; for t in $(UNIT); do printf '%s: ' $$t; build/unit/$$t || failed="$$failed $$t"; done; \
-	if [ -n "$$failed" ]; then echo "unit tests that failed:$$failed"; exit 1; fi
+	@printf '%s\n' $(UNIT) | xargs -P $(UNIT_JOBS) -I NAME sh -c \
+		'out=$$(build/unit/NAME 2>&1); rc=$$?; printf "%s: %s\n" NAME "$$out"; [ $$rc = 0 ] || { echo "NAME failed ($$rc)"; exit 1; }'
 
 FUZZ_CC ?= $(firstword $(shell command -v clang 2>/dev/null) $(shell ls /usr/bin/clang-[0-9]* 2>/dev/null))
 FUZZ ?= $(patsubst test/fuzz/%.c,%,$(sort $(wildcard test/fuzz/*.c)))
