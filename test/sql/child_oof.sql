@@ -32,8 +32,8 @@ SELECT ag_fit('wood', 'y', '{"name": "stands", "verbosity": 0, "num_bag_folds": 
 SELECT count(*) FROM ag_member m JOIN ag_predictor p ON p.id = m.predictor WHERE p.name = 'stands' AND m.name LIKE 'RF_BAG_L1/%';
 
 -- CAT boosts in order where asked to: not what it says otherwise
-SELECT ag_fit('wood', 'y', '{"name": "plain", "verbosity": 0, "hyperparameters": {"CAT": {"boosting_type": "Plain", "iterations": 200}}}');
-SELECT ag_fit('wood', 'y', '{"name": "ordered", "verbosity": 0, "hyperparameters": {"CAT": {"boosting_type": "Ordered", "iterations": 200}}}');
+SELECT ag_fit('wood', 'y', '{"name": "plain", "verbosity": 0, "hyperparameters": {"CAT": {"boosting_type": "Plain", "iterations": 400}}}');
+SELECT ag_fit('wood', 'y', '{"name": "ordered", "verbosity": 0, "hyperparameters": {"CAT": {"boosting_type": "Ordered", "iterations": 400}}}');
 SELECT count(*) FILTER (WHERE ag_predict('plain', w) <> ag_predict('ordered', w)) > count(*) / 2 AS differ,
     corr(ag_predict('ordered', w)::float8, y) > 0.9 AS learns FROM wood w;
 SELECT ag_fit('wood', 'y', '{"name": "no", "verbosity": 0, "hyperparameters": {"CAT": {"boosting_type": "Ordered", "grow_policy": "Depthwise"}}}');
