@@ -65,10 +65,16 @@ grow(AgImporting *importing, void *array, size_t n_now, size_t n_more, size_t si
 }
 
 AgStatus
-ag_import_begin_tree(AgImporting *importing, size_t n_items)
+ag_import_pause(AgImporting *importing)
 {
 	ag_progress(importing->ctx, "reading trees", -1.0);
-	AG_TRY(ag_check_cancel(importing->ctx));
+	return ag_check_cancel(importing->ctx);
+}
+
+AgStatus
+ag_import_begin_tree(AgImporting *importing, size_t n_items)
+{
+	AG_TRY(ag_import_pause(importing));
 	if (n_items == 0 || n_items > AG_IMPORT_MOST_NODES)
 		return ag_import_malformed(importing, "a tree has no nodes, or too many");
 	AG_TRY(grow(importing, &importing->items, 0, n_items, sizeof *importing->items,

@@ -57,6 +57,9 @@ AgStatus ag_import_malformed(const AgImporting *importing, const char *what);
 /* The model is whole, and more than we can hold. */
 AgStatus ag_import_refuse(const AgImporting *importing, const char *what);
 
+/* Between two trees: lets the host look after its session, and ends where that was cancelled. */
+AgStatus ag_import_pause(AgImporting *importing);
+
 /* Room for n items of the tree at hand, all of them zero. */
 AgStatus ag_import_begin_tree(AgImporting *importing, size_t n_items);
 /* The tree at hand, its root item 0, with every item reached once and every feature one that there is; leaves times `scale`. */

@@ -257,6 +257,7 @@ read_trees(File *file)
 	{
 		if (++file->n_trees > MOST_TREES)
 			return ag_import_refuse(file->importing, "of so many trees");
+		AG_TRY(ag_import_pause(file->importing)); /* the first time, too, when trees are skipped */
 		if (file->wants_trees)
 			AG_TRY(read_tree(file));
 		else
