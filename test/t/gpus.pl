@@ -222,7 +222,7 @@ module();
 $node->safe_psql('postgres', 'CREATE TABLE few AS SELECT * FROM big LIMIT 2000');
 my $best = start_fit($node, q{SELECT ag_fit('few', 'y', '{"presets":"best_quality","verbosity":4,"time_limit":70000,"ag_args_fit":{"num_gpus":1}}')});
 ok(wait_until(60, sub { eval { $best->{run}->pump_nb }; return $best->{err} =~ /Models are bags of 8 folds/; }), 'best_quality with a GPU for each training begins');
-like($best->{err}, qr/No GPU path: [\w, ]+ (?:is|are) fitted on the CPU/, 'and says what has no GPU path');
+like($best->{err}, qr/No GPU path: LR is fitted on the CPU/, 'and says what has no GPU path');
 like($best->{err}, qr/Uses 1 of GPU cuda:0 /, 'and what it has');
 cancel('best_quality');
 end_fit($best);
