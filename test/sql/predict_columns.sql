@@ -43,7 +43,7 @@ SELECT planned('SELECT count(*) FROM col WHERE ag_predict(''col'', col) > 20'), 
     planned('SELECT avg(ag_predict(''col'', col)) FROM col'), planned('INSERT INTO col (id, y) SELECT 1000 + id, ag_predict(''col'', t) FROM col t'),
     planned('SELECT ag_predict(''col'', t) FROM col t GROUP BY id');
 -- (a row that is grouped by is no table's any more when PostgreSQL 18 asks)
-SELECT planned('SELECT x, ag_predict(''col'', t) FROM col t GROUP BY t, x') IN ('columns', 'row') AS grouped;
+SELECT planned('SELECT x, ag_predict(''col'', t) FROM col t GROUP BY t, x') = CASE WHEN current_setting('server_version_num')::int < 180000 THEN 'columns' ELSE 'row' END AS grouped;
 SELECT planned('UPDATE col SET y = ag_predict(''col'', col)'), planned('SELECT ag_predict(''col'', t) FROM col t GROUP BY GROUPING SETS ((t), ())'),
     planned('SELECT ag_predict(''nobody'', t) FROM col t'), planned('SELECT ag_predict(''a@b'', t) FROM col t'), planned('SELECT ag_predict(c, t) FROM col t'),
     planned('SELECT (SELECT ag_predict(''col'', t)) FROM col t'), planned('SELECT ag_predict(''col'', s) FROM (SELECT x, x, "K k" FROM col OFFSET 0) s'),

@@ -37,7 +37,7 @@ SELECT m AS net, bool_and(q[1] <= q[2] AND q[2] <= q[3]) AS ordered, abs(avg((y 
     AND abs(avg((y < q[3])::int) - 0.9) < 0.08 AS covers
 FROM (SELECT t.y, m, ag_predict_quantiles('qn/' || m, t) AS q FROM qt AS t, unnest(ARRAY['LR', 'NN_TORCH', 'FASTAI', 'REALMLP', 'TABM']) AS m) AS s GROUP BY m ORDER BY m COLLATE "C";
 -- conformal calibration: rows that no model has seen lie below each quantile as often as it says, within four standard errors; by weight, where
--- rows are weighted in scores. Three rounds of boosting alone are far from that.
+-- rows are weighted in scores, which is another thing where heavy rows are spread wider.
 CREATE TABLE qc AS SELECT i AS id, i % 40 AS x, 1 + 8 * (i % 2) AS w, i % 40 + ((hashint4(i) & 65535) / 65536.0 - 0.5) * (CASE WHEN i % 2 = 0 THEN 4 ELSE 40 END) AS y,
     hashint4(i + 100000) & 1 = 0 AS fitted FROM generate_series(1, 6000) AS i;
 CREATE FUNCTION qc_far(model text, weighed bool) RETURNS TABLE (level float8, far bool) LANGUAGE sql AS $$

@@ -56,8 +56,10 @@ while (time < $end)
 $_->finish for @runs;
 for my $what ('predict', 'fit')
 {
-	# pgbench counts those from 15 on
-	unlike($out{$what}, qr/number of failed transactions: [1-9]/, "$what: none failed") or diag($out{$what});
+	# pgbench counts those from 15 on; before, a client that failed had its own line
+	my ($counts) = `pgbench --version` =~ /(\d+)/;
+	($counts >= 15 ? like($out{$what}, qr/number of failed transactions: 0 /, "$what: none failed") : unlike($out{$what}, qr/aborted|error/i, "$what: none failed"))
+	  or diag($out{$what});
 	like($out{$what}, qr/transactions actually processed: [1-9]/, "$what: it went on");
 	unlike($out{$what}, qr/ERROR|aborted|FATAL/, "$what: no error") or diag($out{$what});
 }

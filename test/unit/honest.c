@@ -18,6 +18,24 @@ static const AgOptionEntry noisy[] = {
 	{"/random_state", AG_JSON_NUMBER, "0"},
 };
 #define N_NOISY ((int) (sizeof noisy / sizeof noisy[0]))
+
+/* One level of models that choose among many rounds. */
+static const AgOptionEntry patient[] = {
+	{"/hyperparameters", AG_JSON_OBJECT, "4"},
+	{"/hyperparameters/GBM", AG_JSON_OBJECT, "1"},
+	{"/hyperparameters/GBM/num_leaves", AG_JSON_NUMBER, "7"},
+	{"/hyperparameters/CAT", AG_JSON_OBJECT, "2"},
+	{"/hyperparameters/CAT/iterations", AG_JSON_NUMBER, "30"},
+	{"/hyperparameters/CAT/depth", AG_JSON_NUMBER, "3"},
+	{"/hyperparameters/NN_TORCH", AG_JSON_OBJECT, "1"},
+	{"/hyperparameters/NN_TORCH/num_epochs", AG_JSON_NUMBER, "12"},
+	{"/hyperparameters/LR", AG_JSON_OBJECT, "0"},
+	{"/num_bag_folds", AG_JSON_NUMBER, "5"},
+	{"/num_stack_levels", AG_JSON_NUMBER, "0"},
+	{"/eval_metric", AG_JSON_STRING, "roc_auc"},
+	{"/random_state", AG_JSON_NUMBER, "0"},
+};
+#define N_PATIENT ((int) (sizeof patient / sizeof patient[0]))
 #define NOISY_ROWS 160
 
 /* Labels drawn anew each time, with a metric that chance gives a known value. */
@@ -158,6 +176,7 @@ noise_is_seen_through(AgMem *mem)
 	double n = NOISY_ROWS, area = sqrt((n + 1.0) / (12.0 * n * n / 4.0)),
 		   rank = 1.0 / sqrt(n - 1.0);
 	const Noise cases[] = {
+		{2, "roc_auc", 0.5, area, patient, N_PATIENT, NOISY_ROWS, 5, NULL, "WeightedEnsemble_L2"},
 		{2, "roc_auc", 0.5, area, noisy, N_NOISY, NOISY_ROWS, 4, NULL, "WeightedEnsemble_L4"},
 		{4, "roc_auc_ovr_macro", 0.5, area, noisy, N_NOISY, NOISY_ROWS, 2, NULL,
 		 "WeightedEnsemble_L4"},
@@ -173,11 +192,11 @@ noise_is_seen_through(AgMem *mem)
 static void
 trial_decides(AgMem *mem)
 {
-	AgOptionEntry entries[N_NOISY];
+	AgOptionEntry entries[N_PATIENT];
 	int n_stacked = 0;
 
-	memcpy(entries, noisy, sizeof entries);
-	entries[11] = (AgOptionEntry){"/dynamic_stacking", AG_JSON_BOOL, "true"};
+	memcpy(entries, patient, sizeof entries);
+	entries[10] = (AgOptionEntry){"/dynamic_stacking", AG_JSON_BOOL, "true"};
 	for (int seed = 0; seed < 3; seed++)
 	{
 		Setting s = {.mem = mem,
@@ -185,7 +204,7 @@ trial_decides(AgMem *mem)
 					 .n_classes = 2,
 					 .label_seed = 200 + seed,
 					 .entries = entries,
-					 .n_entries = N_NOISY,
+					 .n_entries = N_PATIENT,
 					 .n_threads = 2};
 		Result r = {0};
 		AgError err;
@@ -196,6 +215,27 @@ trial_decides(AgMem *mem)
 		result_free(&r);
 	}
 	AG_CHECK(n_stacked <= 1);
+	AG_CHECK_EQ(mem->used_bytes, 0);
+}
+
+/* A level's models are fitted without one fold more for each level from there on: of two folds nothing is left. It is said. */
+static void
+few_folds(AgMem *mem)
+{
+	static const AgOptionEntry two[] = {
+		{"/hyperparameters", AG_JSON_OBJECT, "1"},
+		{"/hyperparameters/LR", AG_JSON_OBJECT, "0"},
+		{"/num_bag_folds", AG_JSON_NUMBER, "2"},
+		{"/num_stack_levels", AG_JSON_NUMBER, "1"},
+	};
+	Setting s = {.mem = mem, .n_rows = 100, .entries = two, .n_entries = 4, .n_threads = 1};
+	Result r = {0};
+	AgError err;
+
+	AG_REQUIRE(run(&s, &r, &err) == AG_OK);
+	AG_CHECK(strstr(r.log, "2 levels are too many for 2 folds: 1 instead") != NULL);
+	AG_CHECK(find_name(&r, "LR_BAG_L1") >= 0 && find_name(&r, "LR_BAG_L2") < 0);
+	result_free(&r);
 	AG_CHECK_EQ(mem->used_bytes, 0);
 }
 
@@ -328,6 +368,7 @@ main(void)
 	ag_mem_init(&mem, INT64_MAX);
 	noise_is_seen_through(&mem);
 	trial_decides(&mem);
+	few_folds(&mem);
 	trial_trusts(&mem);
 	limit_is_kept(&mem);
 	ensemble_is_safer(&mem);
