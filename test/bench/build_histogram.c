@@ -9,20 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "engine/base/rng.h"
 #include "engine/data/bins_private.h"
 #include "engine/model/histogram.h"
-
-static double
-cpu_seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
-}
 
 static int
 compare(const void *a, const void *b)
@@ -79,10 +69,10 @@ time_binning(int64_t n_rows)
 	{
 		for (int r = 0; r < 9; r++)
 		{
-			double from = cpu_seconds();
+			double from = ag_cpu_ns() * 1e-9;
 
 			variants[v](&table, values, n_rows, bins);
-			times[r] = cpu_seconds() - from;
+			times[r] = ag_cpu_ns() * 1e-9 - from;
 		}
 		qsort(times, 9, sizeof *times, compare);
 		printf("binning, %s: %.2f ns a value\n", names[v], times[4] * 1e9 / (double) n_rows);
@@ -127,11 +117,11 @@ main(int argc, char **argv)
 			}
 		for (int r = 0; r < 9; r++)
 		{
-			double from = cpu_seconds();
+			double from = ag_cpu_ns() * 1e-9;
 
 			if (ag_hist_build(&builder, &list, n, &hist) != AG_OK)
 				return 1;
-			times[r] = cpu_seconds() - from;
+			times[r] = ag_cpu_ns() * 1e-9 - from;
 		}
 		qsort(times, 9, sizeof *times, compare);
 		printf("histogram, one row in %d: %.3f ns a row and feature\n", one_in,

@@ -39,15 +39,6 @@ typedef struct Bench
 	int n_folds;
 } Bench;
 
-static double
-cpu_seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
-}
-
 static void
 need(const Bench *b, AgStatus status, const char *what)
 {
@@ -456,10 +447,10 @@ config_run(Bench *b, const char *name, char *words)
 	need(b, config_parse(b, words, &options), name);
 	fit->options = options;
 	ag_fit_model_begin(fit, &options->models[0], &model);
-	began = cpu_seconds();
+	began = ag_cpu_ns() * 1e-9;
 	status = ag_fit_model(fit, &ctx, false, &model);
 	for (int c = 0; c < model.n_children; c++)
-		cpu[c] = (cpu_seconds() - began) / model.n_children;
+		cpu[c] = (ag_cpu_ns() * 1e-9 - began) / model.n_children;
 	out = fopen(part, "wb");
 	if (out == NULL)
 		exit(1);

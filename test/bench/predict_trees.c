@@ -11,20 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "unit/random_trees.h"
 
 #define N_RUNS 5
-
-static double
-cpu_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	return (double) now.tv_sec * 1e9 + (double) now.tv_nsec;
-}
 
 static int
 compare(const void *a, const void *b)
@@ -132,32 +122,32 @@ measure(const AgContext *ctx, RandomTrees shape, int64_t n_rows, Kind kind)
 				categories && f % 3 == 2
 					? random_value(3, (uint64_t) i, f)
 					: 6.0 * ag_random_unit(10, (uint64_t) i * shape.n_features + f) - 3.0;
-	began = cpu_ns();
+	began = (double) ag_cpu_ns();
 	if (ag_trees_lay_out(ctx, trees) != AG_OK)
 		exit(1);
-	lay_out = cpu_ns() - began;
-	began = cpu_ns();
+	lay_out = (double) ag_cpu_ns() - began;
+	began = (double) ag_cpu_ns();
 	if (ag_trees_prepare_rows(ctx, trees) != AG_OK)
 		exit(1);
-	prepare = cpu_ns() - began;
+	prepare = (double) ag_cpu_ns() - began;
 	laid = trees->plan;
 	for (int run = 0; run < N_RUNS; run++)
 	{
 		double units = (double) n_rows * shape.n_trees;
 
 		trees->plan = NULL;
-		began = cpu_ns();
+		began = (double) ag_cpu_ns();
 		for (int64_t i = 0; i < n_rows; i++)
 			ag_trees_score(trees, features + i * shape.n_features, check + i);
-		walk[run] = (cpu_ns() - began) / units;
+		walk[run] = ((double) ag_cpu_ns() - began) / units;
 		trees->plan = laid;
-		began = cpu_ns();
+		began = (double) ag_cpu_ns();
 		for (int64_t i = 0; i < n_rows; i++)
 			ag_trees_score(trees, features + i * shape.n_features, scores + i);
-		plan[run] = (cpu_ns() - began) / units;
-		began = cpu_ns();
+		plan[run] = ((double) ag_cpu_ns() - began) / units;
+		began = (double) ag_cpu_ns();
 		ag_trees_score_rows(trees, n_rows, features, scores);
-		rows[run] = (cpu_ns() - began) / units;
+		rows[run] = ((double) ag_cpu_ns() - began) / units;
 		if (memcmp(scores, check, (size_t) n_rows * sizeof(double)) != 0)
 		{
 			printf("scores differ\n");

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "engine/base/threads.h"
 #include "engine/model/net.h"
@@ -21,15 +20,6 @@ typedef struct Table
 	double *values;
 	uint32_t n_levels[4096];
 } Table;
-
-static double
-cpu_seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
-}
 
 static void
 fail(const char *what, const AgError *error)
@@ -226,7 +216,7 @@ train(AgContext *ctx, const Table *table, Options *options)
 		fail("transform", ctx->error);
 	for (int r = 0; r < options->n_repeats; r++)
 	{
-		double from = cpu_seconds();
+		double from = ag_cpu_ns() * 1e-9;
 		int64_t clock = ag_clock_ns();
 		AgNetResult result;
 
@@ -235,8 +225,9 @@ train(AgContext *ctx, const Table *table, Options *options)
 		if (ag_net_train(ctx, dense, matrix, &data, &options->params, &result) != AG_OK)
 			fail("train", ctx->error);
 		printf("cpu_s=%.3f wall_s=%.3f epochs=%d best=%d value=%.6g weights=%llu peak_mb=%.1f",
-			   cpu_seconds() - from, 1e-9 * (double) (ag_clock_ns() - clock), result.epochs_run,
-			   result.best_epoch, result.best_value, (unsigned long long) result.model->n_values,
+			   ag_cpu_ns() * 1e-9 - from, 1e-9 * (double) (ag_clock_ns() - clock),
+			   result.epochs_run, result.best_epoch, result.best_value,
+			   (unsigned long long) result.model->n_values,
 			   (double) atomic_load(&ctx->mem->peak_bytes) / 1048576.0);
 		predict(table, result.model, rows[2], n[2], r == 0 ? options->out : NULL);
 		printf("\n");

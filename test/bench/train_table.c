@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "engine/base/threads.h"
 #include "engine/data/bins.h"
@@ -42,15 +41,6 @@ typedef struct Options
 	const char *out;
 	const uint32_t **codes; /* of categories, for CAT */
 } Options;
-
-static double
-cpu_seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
-}
 
 static void
 fail(const char *what, const AgError *error)
@@ -313,11 +303,11 @@ train(const AgContext *ctx, const Table *table, const Options *options)
 	uint32_t *rows[3];
 	int64_t n[3];
 	int32_t *class_of = malloc((size_t) table->n_rows * sizeof *class_of);
-	double start = cpu_seconds(), binned;
+	double start = ag_cpu_ns() * 1e-9, binned;
 	AgBins *bins = bin_table(ctx, table, options);
 	AgTrainData data;
 
-	binned = cpu_seconds();
+	binned = ag_cpu_ns() * 1e-9;
 	split_rows(table, rows, n);
 	for (int64_t i = 0; i < table->n_rows; i++)
 		class_of[i] = options->problem == AG_PROBLEM_REGRESSION ? 0 : (int32_t) label[i];
@@ -333,12 +323,12 @@ train(const AgContext *ctx, const Table *table, const Options *options)
 						 .stop_metric = options->metric};
 	for (int r = 0; r < options->n_repeats; r++)
 	{
-		double from = cpu_seconds(), to;
+		double from = ag_cpu_ns() * 1e-9, to;
 		int64_t clock = ag_clock_ns();
 		char text[200];
 		AgTrees *trees = train_once(ctx, &data, options, text, sizeof text);
 
-		to = cpu_seconds();
+		to = ag_cpu_ns() * 1e-9;
 		printf("bin_s=%.3f train_s=%.3f wall_s=%.3f %s nodes=%llu peak_mb=%.1f\n", binned - start,
 			   to - from, 1e-9 * (double) (ag_clock_ns() - clock), text,
 			   (unsigned long long) trees->n_nodes,
