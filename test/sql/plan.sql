@@ -8,6 +8,9 @@ SELECT m ->> 'model' AS model, m ->> 'device' AS device, m -> 'trainings' AS tra
     m #> '{hyperparameters,num_leaves}' AS num_leaves FROM pl_plan, jsonb_array_elements(plan -> 'models') m;
 SELECT sum((m -> 'seconds_at_most')::float8) <= 100 AS within FROM pl_plan, jsonb_array_elements(plan -> 'models') m;
 SELECT count(*) AS stored FROM ag_models;
+-- levels above ask for trainings of their own of what is below them: one for each two of four folds
+SELECT m ->> 'model' AS model, m -> 'trainings' AS trainings, m -> 'nested_trainings_at_most' AS nested
+FROM jsonb_array_elements(ag_fit('pl', 'y', '{"dry_run": true, "verbosity": 0, "num_bag_folds": 4, "num_stack_levels": 1, "hyperparameters": {"LR": {}}}')::jsonb -> 'models') m;
 -- a plan writes nothing, and a read-only transaction can have one
 BEGIN READ ONLY;
 SELECT ag_fit('pl', 'y', '{"dry_run": true, "verbosity": 0, "hyperparameters": {"LR": {}}}')::jsonb -> 'rows' AS rows;

@@ -115,7 +115,8 @@ fit_done(AgFit *fit, double fraction)
 		memcpy(outlook.waiting, fit->refits_left->waiting, sizeof outlook.waiting);
 	else
 		count_waiting(fit, &outlook);
-	if (fit->phase != NULL && fit->refits_left == NULL && fit->at_model < fit->options->n_models)
+	if (fit->phase != NULL && fit->refits_left == NULL && fit->at_model >= 0 &&
+		fit->at_model < fit->options->n_models)
 	{
 		const AgFitModel *model = &fit->models[fit->n_models];
 		AgFamilyId family = model->config->family->id;

@@ -153,14 +153,14 @@ fold_deadline(const Set *set, int fold)
 	return now + (deadline - now) / left;
 }
 
-/* Is it foreseeable, for a family that can't do with less time, that the set won't be done? */
+/* Is it foreseeable, for a family that can't do with less time, that the set won't be done? Of first folds that decide whether it gets more time, not. */
 static bool
 is_hopeless(Set *set)
 {
 	int n_done = atomic_load(&set->n_done), left = set->fit->validation.n_folds - n_done;
 
-	return set->ctx->deadline_ns != INT64_MAX && !set->model->config->family->stops_early &&
-		   set->fit->n_models > 0 && n_done > 0 &&
+	return set->end == set->fit->validation.n_folds && set->ctx->deadline_ns != INT64_MAX &&
+		   !set->model->config->family->stops_early && set->fit->n_models > 0 && n_done > 0 &&
 		   ag_fit_seconds(set->began_ns) / n_done * left > -ag_fit_seconds(set->ctx->deadline_ns);
 }
 
@@ -292,8 +292,12 @@ set_probe(Set *set, int *n)
 		return AG_OK;
 	folds_run(set, 0, *n);
 	for (int fold = 0; fold < *n; fold++)
-		if (set->status[fold] != AG_OK || set->trained[fold].valid_proba == NULL)
-			return AG_OK; /* set_status says it */
+	{
+		if (set->status[fold] != AG_OK)
+			return set_status(set); /* it can't become whole any more */
+		if (set->trained[fold].valid_proba == NULL)
+			return AG_OK;
+	}
 	AG_TRY(ag_fit_probe(fit, set->ctx, set->trained, *n, &helps));
 	set->model->is_dropped = !helps;
 	return AG_OK;
@@ -319,6 +323,7 @@ set_fit(AgFit *fit, AgContext *ctx, int number, AgFitModel *model, uint8_t *n_pr
 {
 	Set set = {.fit = fit, .ctx = ctx, .model = model, .number = number};
 	int n_folds = fit->validation.n_folds, n_probed = 0;
+	int64_t share_ns = ctx->deadline_ns; /* another set is measured by that, extended or not */
 	AgStatus status, settled = AG_OK;
 
 	set.began_ns = ag_clock_ns();
@@ -353,6 +358,7 @@ set_fit(AgFit *fit, AgContext *ctx, int number, AgFitModel *model, uint8_t *n_pr
 			child_add(&set, fold, n_predictions);
 	}
 done:
+	ctx->deadline_ns = share_ns;
 	for (int s = 0; set.slots != NULL && s < set.n_slots; s++)
 		ag_fit_slot_close(fit, model->level, &set.slots[s].own);
 	for (int fold = 0; set.trained != NULL && fold < n_folds; fold++)

@@ -106,6 +106,8 @@ model_write(Dry *dry, const AgModelConfig *config, double seconds)
 				 (double) model.plan.gpu_shares / AG_GPU_SHARES * model.plan.n_parallel);
 	number_write(&dry->out, &first, "num_cpus", model.plan.num_cpus);
 	number_write(&dry->out, &first, "trainings", n_children);
+	if (ag_fit_nested_at_most(fit) > 0)
+		number_write(&dry->out, &first, "nested_trainings_at_most", ag_fit_nested_at_most(fit));
 	number_write(&dry->out, &first, "memory_mb", mb);
 	number_write(&dry->out, &first, "seconds_at_most", seconds);
 	ag_json_key(&dry->out, &first, "hyperparameters");

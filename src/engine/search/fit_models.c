@@ -87,15 +87,19 @@ model_deadline(const AgFit *fit, int m)
 	return deadline;
 }
 
-/* A model that time cut short tells that the next ones need as much at least. */
+/* A model that time cut short tells that the next ones need as much at least; but for what it got beyond its share. */
 static void
 share_learn(AgFit *fit, const AgFitModel *model)
 {
+	double seconds = model->fit_seconds;
+
 	for (int c = 0; c < model->n_children; c++)
 		if (model->children[c].ended_by == NULL || strcmp(model->children[c].ended_by, "time") != 0)
 			return;
-	if (model->fit_seconds > fit->least_share && model->config->max_time_limit > 1e9)
-		fit->least_share = model->fit_seconds;
+	if (fit->model_deadline_ns != INT64_MAX)
+		seconds = fmin(seconds, (double) (fit->model_deadline_ns - fit->model_began_ns) * 1e-9);
+	if (seconds > fit->least_share && model->config->max_time_limit > 1e9)
+		fit->least_share = seconds;
 }
 
 /* "137 rounds of 437 kept, ended by patience"; of a bag the least and the most; empty for a family without rounds. */
@@ -424,6 +428,7 @@ levels_fit(AgFit *fit, AgError *failure)
 			ag_log(&fit->ctx, AG_LOG_NORMAL, "No time is left for level %d", fit->level);
 			break;
 		}
+		fit->at_model = -1;
 		if (fit->level > 1)
 			status = ag_fit_level_begin(fit, &n_inputs);
 		if (n_inputs == 0)

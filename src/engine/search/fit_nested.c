@@ -99,6 +99,21 @@ parts_most(const AgFit *fit)
 	return n < fit->validation.n_folds ? n : fit->validation.n_folds;
 }
 
+int
+ag_fit_nested_at_most(const AgFit *fit)
+{
+	AgFit above = *fit;
+	int n = 0;
+
+	if (fit->level >= fit->n_levels || fit->validation.is_held_out || fit->validation.is_forward)
+		return 0;
+	above.level++;
+	above.parts.n = parts_most(fit);
+	for (uint32_t mask = 1; mask < UINT32_C(1) << above.parts.n; mask++)
+		n += is_wanted(&above, mask);
+	return n * fit->validation.n_sets;
+}
+
 static AgStatus
 parts_make(AgFit *fit)
 {
@@ -237,6 +252,7 @@ nested_fit(NestedSlot *slot, uint32_t mask)
 	AgFit *fit = nested->fit;
 	AgFitModel *model = nested->model;
 	int64_t n = rows_count(fit, nested->set, mask);
+	int rounds = rounds_without(fit, model, nested->set, mask);
 	AgTrained trained;
 	AgStatus status;
 
@@ -247,9 +263,8 @@ nested_fit(NestedSlot *slot, uint32_t mask)
 	if (model->level > 1)
 		AG_TRY(ag_fit_slot_columns(fit, model->level, nested->set, mask, -1, &slot->own));
 	AG_TRY(ag_fit_train_part(fit, &slot->own, &slot->own.rows, model, (int) (slot - nested->slots),
-							 rounds_without(fit, model, nested->set, mask), &trained));
-	if (trained.ended_by != NULL && strcmp(trained.ended_by, "time") == 0)
-		AG_GO(AG_ERR_TIME);
+							 rounds, &trained));
+	AG_GO(ag_fit_check_whole(&trained, rounds, slot->own.ctx.error));
 	AG_GO(ag_family_predict(&slot->own.ctx, &slot->own.rows, &trained, slot->own.split.valid_rows,
 							n, slot->out));
 	status = said_keep(fit, &slot->own.ctx, slot->out, n,

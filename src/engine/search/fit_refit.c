@@ -85,22 +85,31 @@ ag_fit_refit_seconds(const AgFit *fit, const AgFitModel *model, int rounds)
 	return seconds * (double) fit->n_rows / (rows > 0.0 ? rows : 1.0);
 }
 
-/* Cut short by time or memory it would be worse than the model there is: then it goes again. */
-static AgStatus
-refit_check(AgFit *fit, AgFitModel *model, int rounds, AgError *err)
+AgStatus
+ag_fit_check_whole(const AgTrained *trained, int rounds, AgError *err)
 {
-	const char *ended_by = model->full.ended_by != NULL ? model->full.ended_by : "";
-	int run = model->full.rounds_run;
+	const char *ended_by = trained->ended_by != NULL ? trained->ended_by : "";
+	int run = trained->rounds_run;
 
 	if ((strcmp(ended_by, "time") != 0 && strcmp(ended_by, "memory") != 0) ||
 		(rounds > 0 && run >= rounds))
 		return AG_OK;
-	ag_trained_free(&fit->ctx, &model->full);
 	if (strcmp(ended_by, "time") == 0)
 		return AG_ERR_TIME;
 	ag_error_set(err, AG_ERR_MEMORY, "the memory was full after %d of %d rounds", run, rounds);
 	ag_error_hint(err, "Raise \"memory_limit\", or fit on fewer rows or columns.");
 	return AG_ERR_MEMORY;
+}
+
+/* Cut short by time or memory it would be worse than the model there is: then it goes again. */
+static AgStatus
+refit_check(AgFit *fit, AgFitModel *model, int rounds, AgError *err)
+{
+	AgStatus status = ag_fit_check_whole(&model->full, rounds, err);
+
+	if (status != AG_OK)
+		ag_trained_free(&fit->ctx, &model->full);
+	return status;
 }
 
 /* Only what predicts changes: rounds, curve and score stay those of the training that was watched. */

@@ -181,7 +181,7 @@ typedef struct AgFit
 	int n_fitted;       /* models and ensembles so far: numbers their order */
 
 	const char *phase; /* of the model in work, for progress */
-	int at_model;      /* of the options' models; n_models: past them all (of the level) */
+	int at_model; /* of the options' models; -1: before the level's first; n_models: past them all */
 	int64_t model_began_ns, model_deadline_ns;
 	AgOutlook outlook;            /* of what is done */
 	const AgOutlook *refits_left; /* what waits, while models are fitted again; NULL: before that */
@@ -344,8 +344,10 @@ AgStatus ag_fit_slot_prepare(AgFit *fit, const AgContext *ctx, int level,
 /* For a training without the parts in the mask: the columns that it may learn from; fold (-1: none): whose rows validate. */
 AgStatus ag_fit_slot_columns(AgFit *fit, int level, int set, uint32_t without, int fold,
 							 AgFitSlot *slot);
+/* fit_nested.c. How many trainings of one model of the level at work the levels above ask for beside its own; fewer where time is short. */
+int ag_fit_nested_at_most(const AgFit *fit);
 /*
- * fit_nested.c. What the level's inputs, in the order of their scores, say of rows that they don't know, in all ways that levels
+ * What the level's inputs, in the order of their scores, say of rows that they don't know, in all ways that levels
  * above will ask for. Inputs that there is no time or memory for are taken out.
  */
 AgStatus ag_fit_nested_make(AgFit *fit, AgFitLevel *level);
@@ -381,6 +383,8 @@ const AgFitEnsemble *ag_fit_find_ensemble(const AgFit *fit, const char *name);
 int64_t ag_fit_models_deadline(const AgFit *fit);
 bool ag_fit_retrains(const AgFit *fit);
 AgStatus ag_fit_refit(AgFit *fit);
+/* AG_ERR_TIME or AG_ERR_MEMORY, then with err, of a training that was cut short by it before so many rounds (0: whatever they come to). */
+AgStatus ag_fit_check_whole(const AgTrained *trained, int rounds, AgError *err);
 /* Seconds that one training of the model on all rows takes, with so many rounds (0: as its children had), from what its children took. */
 double ag_fit_refit_seconds(const AgFit *fit, const AgFitModel *model, int rounds);
 /* fit_infer.c: marks the models that don't keep the infer_limit, alone or together; AG_ERR_OPTION when none does. */

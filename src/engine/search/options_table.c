@@ -85,7 +85,8 @@ static const AgOptionSpec specs[] = {
 	 "null: 0, or what auto_stack chooses"},
 	{"auto_stack", "boolean", "true or false", "false", true,
 	 "Choose num_bag_folds by the number of rows: 8, or 5 to 7 for less than 80; and "
-	 "num_stack_levels: 1 of 750 rows or more with 300 s or more"},
+	 "num_stack_levels: 1 of 750 rows or more with 300 s or more, for two classes only with "
+	 "dynamic_stacking"},
 	{"dynamic_stacking", "boolean or text", "true, false or auto", "false", true,
 	 "true: try first, on rows held back, whether stacking helps; auto: levels where there are 300 "
 	 "s "
