@@ -229,15 +229,9 @@ take(AgDevice *device, AgDeviceBoost *b)
 	}
 	AGK_TRY(each_array(b, &shape, &b->spec,
 					   [&](auto *array, int64_t n) { return agk_get(device, n, array); }));
-	b->host_nodes = static_cast<AgkNode *>(calloc((size_t) sizes.max_nodes, sizeof(AgkNode)));
-	b->host_final = static_cast<int32_t *>(calloc((size_t) sizes.max_nodes, sizeof(int32_t)));
-	b->host_route =
-		static_cast<AgkRouteNode *>(calloc((size_t) b->spec.max_leaves, sizeof(AgkRouteNode)));
-	if (b->host_nodes == nullptr || b->host_final == nullptr || b->host_route == nullptr)
-	{
-		snprintf(device->why, sizeof(device->why), "out of memory");
-		return AG_DEVICE_MEMORY;
-	}
+	AGK_TRY(agk_new(device, (size_t) sizes.max_nodes, &b->host_nodes));
+	AGK_TRY(agk_new(device, (size_t) sizes.max_nodes, &b->host_final));
+	AGK_TRY(agk_new(device, (size_t) b->spec.max_leaves, &b->host_route));
 	look(b, &sizes);
 	AGK_TRY(agk_histograms_prepare(device));
 	return fill(device, b);
@@ -254,9 +248,7 @@ agk_boost_create(AgDevice *device, const AgDeviceMatrix *matrix, const AgDeviceB
 	AGK_TRY(agk_enter(device));
 	if (spec->max_leaves < 1 || spec->max_leaves > 1 << 24)
 		return agk_refuse(device, "trees may have more leaves than a GPU grows");
-	b = static_cast<AgDeviceBoost *>(calloc(1, sizeof(AgDeviceBoost)));
-	if (b == nullptr)
-		return AG_DEVICE_MEMORY;
+	AGK_TRY(agk_new(device, 1, &b));
 	b->matrix = matrix;
 	b->spec = *spec;
 	status = take(device, b);

@@ -5,6 +5,8 @@
 #define AGK_DEVICE_CUH
 
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "engine/base/device.h"
 #include "kernels/launch.cuh"
@@ -87,6 +89,18 @@ agk_get_filled(AgDevice *device, int64_t n, const T *from, AgkArray<T> *array)
 	if (status != AG_DEVICE_OK)
 		return status;
 	return agk_upload(device, array->at, from, array->n_bytes);
+}
+
+/* n of them on the host, all zero; AG_DEVICE_MEMORY says why. */
+template <class T>
+static inline AgDeviceStatus
+agk_new(AgDevice *device, size_t n, T **made)
+{
+	*made = static_cast<T *>(calloc(n, sizeof(T)));
+	if (*made != nullptr)
+		return AG_DEVICE_OK;
+	snprintf(device->why, sizeof(device->why), "out of memory");
+	return AG_DEVICE_MEMORY;
 }
 
 #define AGK_TRY(call)                                                                              \

@@ -194,13 +194,7 @@ take(AgDevice *device, AgDeviceForest *f, const AgDeviceForestSpec *spec)
 	AGK_TRY(agk_forest_prepare(device, f->shared_bytes));
 	AGK_TRY(each_array(device, f, &shape, spec, f->n_slots, max_nodes,
 					   [&](auto *array, int64_t n) { return agk_get(device, n, array); }));
-	f->host_trees =
-		static_cast<AgkForestTree *>(calloc((size_t) f->n_slots, sizeof(AgkForestTree)));
-	if (f->host_trees == nullptr)
-	{
-		snprintf(device->why, sizeof(device->why), "out of memory");
-		return AG_DEVICE_MEMORY;
-	}
+	AGK_TRY(agk_new(device, (size_t) f->n_slots, &f->host_trees));
 	look(f, spec, max_nodes);
 	return fill(device, f, spec);
 }
@@ -225,9 +219,7 @@ agk_forest_create(AgDevice *device, const AgDeviceMatrix *matrix, const AgDevice
 	}
 	if (spec->n_train > UINT32_MAX / 4)
 		return agk_refuse(device, "there are more rows than a forest on a GPU can have");
-	f = static_cast<AgDeviceForest *>(calloc(1, sizeof(AgDeviceForest)));
-	if (f == nullptr)
-		return AG_DEVICE_MEMORY;
+	AGK_TRY(agk_new(device, 1, &f));
 	f->matrix = matrix;
 	status = take(device, f, spec);
 	if (status == AG_DEVICE_OK)

@@ -7,7 +7,8 @@
  */
 #include "kernels/forest_search.cuh"
 
-#define AGK_FOREST_WORK (INT64_C(1) << 24) /* rows looked at by a block in one launch, about */
+#define AGK_FOREST_WORK                                                                            \
+	(INT64_C(1) << 26) /* rows times features looked at by a block in one launch, about */
 
 static __device__ inline uint32_t
 bucket_of(double gain)
@@ -326,7 +327,7 @@ __launch_bounds__(AGK_THREADS) agk_grow_large(AgkForest forest)
 		__syncthreads();
 		if (work.tree->n_stack == 0 || work.tree->is_full)
 			return;
-		n_looks += grow_large(forest, work);
+		n_looks += grow_large(forest, work) * forest.n_features_tried;
 	}
 }
 
@@ -345,7 +346,8 @@ __launch_bounds__(AGK_THREADS) agk_grow_small(AgkForest forest)
 
 	if (tree->n_stack > 0) /* the other comes again first */
 		return;
-	for (int64_t n_looks = 0; n_looks < AGK_FOREST_WORK; n_looks += AGK_WARPS * AGK_FOREST_SMALL)
+	for (int64_t n_looks = 0; n_looks < AGK_FOREST_WORK;
+		 n_looks += (int64_t) AGK_WARPS * AGK_FOREST_SMALL * forest.n_features_tried)
 	{
 		uint32_t next, n_small;
 		bool is_over;
@@ -354,6 +356,7 @@ __launch_bounds__(AGK_THREADS) agk_grow_small(AgkForest forest)
 		next = tree->next_small;
 		n_small = tree->n_small;
 		is_over = tree->is_done || tree->is_full;
+		__syncthreads(); /* all have read what the quickest may change */
 		if (is_over)
 			return;
 		if (next + warp < n_small)

@@ -74,10 +74,7 @@ take(AgDevice *device, AgDeviceNet *net)
 		return from == nullptr ? agk_clear(device, array->at, array->n_bytes)
 							   : agk_upload(device, array->at, from, array->n_bytes);
 	}));
-	net->ops =
-		static_cast<AgDeviceNetOp *>(calloc((size_t) net->spec.n_ops + 1, sizeof(AgDeviceNetOp)));
-	if (net->ops == nullptr)
-		return AG_DEVICE_MEMORY;
+	AGK_TRY(agk_new(device, (size_t) net->spec.n_ops + 1, &net->ops));
 	memcpy(net->ops, net->spec.ops, (size_t) net->spec.n_ops * sizeof(AgDeviceNetOp));
 	look(net);
 	return agk_wait(device);
@@ -91,9 +88,7 @@ agk_net_create(AgDevice *device, const AgDeviceNetSpec *spec, AgDeviceNet **crea
 
 	*created = nullptr;
 	AGK_TRY(agk_enter(device));
-	net = static_cast<AgDeviceNet *>(calloc(1, sizeof(AgDeviceNet)));
-	if (net == nullptr)
-		return AG_DEVICE_MEMORY;
+	AGK_TRY(agk_new(device, 1, &net));
 	net->spec = *spec;
 	status = take(device, net);
 	if (status == AG_DEVICE_OK)

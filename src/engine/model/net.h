@@ -166,7 +166,7 @@ typedef struct AgNetResult
  * Trains on data->train_rows of a matrix that `dense` (fitted on those rows) made of the whole table; data->bins isn't
  * looked at. Steps are made on ctx->gpu, if there is one that can, with the same bits. Keeps the weights of the epoch with the best value of data->stop_metric (among equal ones of
  * classification, the least log-loss). At the deadline it gives the best so far, AG_ERR_TIME when not one step was made;
- * AG_ERR_CANCELLED within 100 ms of the flag. AG_ERR_UNSUPPORTED for quantile problems, AG_ERR_DATA without training
+ * AG_ERR_CANCELLED within 100 ms of the flag, on a GPU when the steps that were handed over are done. AG_ERR_DATA without training
  * rows or when the weights grow without bound.
  */
 AgStatus ag_net_train(const AgContext *ctx, const AgDense *dense, const AgDenseMatrix *matrix,

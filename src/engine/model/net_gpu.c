@@ -129,6 +129,17 @@ member_rows(const Plan *plan)
 	return (int64_t) plan->t->batch_size * (members > 0 ? members : 1);
 }
 
+/* So many steps as take a tenth of a second, for a GPU of a few TFlops in single precision. */
+#define FLOPS_AT_ONCE 1e11
+
+static int
+steps_at_once(const Plan *plan)
+{
+	double n = FLOPS_AT_ONCE / (6.0 * (double) member_rows(plan) * (double) plan->t->net->n_values);
+
+	return n >= AG_NET_GPU_STEPS ? AG_NET_GPU_STEPS : n < 1.0 ? 1 : (int) n;
+}
+
 /* Rows that one head of a layer is for. */
 static int64_t
 head_rows(const Plan *plan, uint32_t l)
@@ -749,6 +760,7 @@ ag_net_gpu_create(const AgContext *ctx, AgNetTrainer *t, AgNetGpu *gpu)
 	gpu->at_numbers = plan.numbers.running;
 	for (uint32_t l = 0; l < t->net->n_layers; l++)
 		gpu->at_running[l] = plan.layers[l].running;
+	gpu->most_steps = steps_at_once(&plan);
 	return create(ctx, t, gpu, &plan);
 }
 
@@ -801,7 +813,7 @@ ag_net_gpu_step(const AgContext *ctx, AgNetGpu *gpu, const AgNetTrainer *t, int6
 						  .eps = t->adam.eps,
 						  .decay = t->adam.decay,
 						  .shrink = t->adam.shrink};
-	return gpu->n_steps < AG_NET_GPU_STEPS ? AG_OK : hand_over(ctx, gpu);
+	return gpu->n_steps < gpu->most_steps ? AG_OK : hand_over(ctx, gpu);
 }
 
 AgStatus

@@ -10,7 +10,7 @@
 #include "engine/base/device.h"
 #include "engine/model/net_train.h"
 
-#define AG_NET_GPU_STEPS 32 /* handed over at a time */
+#define AG_NET_GPU_STEPS 32 /* handed over at a time, at most */
 
 /* All zero: there is none. */
 typedef struct AgNetGpu
@@ -18,7 +18,8 @@ typedef struct AgNetGpu
 	AgGpu *gpu;
 	AgDeviceNet *net;
 	AgDeviceNetStep steps[AG_NET_GPU_STEPS];
-	int n_steps;     /* not handed over yet */
+	int n_steps; /* not handed over yet */
+	int most_steps; /* at a time: fewer of a net that takes long for one, for nobody looks after a cancel in between */
 	bool has_failed; /* the device, not the fit: train again on the CPU */
 	char why[300];
 	int64_t at_input_scale, at_numbers; /* places in the room */

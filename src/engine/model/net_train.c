@@ -478,7 +478,7 @@ ag_net_train(const AgContext *ctx, const AgDense *dense, const AgDenseMatrix *ma
 	char why[sizeof result->cpu_because];
 	AgStatus status = train_once(ctx, dense, matrix, data, params, result);
 
-	if (status == AG_OK || !result->gpu_failed)
+	if (status != AG_ERR_SYSTEM || !result->gpu_failed) /* or the CPU has done it already */
 		return status;
 	memcpy(why, result->cpu_because, sizeof why);
 	own.gpu = NULL;

@@ -232,6 +232,9 @@ round_gradients(AgOrdered *ordered, const AgGradient *drawn, const float *raw, A
 	double max_g = 0.0, max_h = 0.0;
 
 	for (int pass = 0; pass < 2; pass++)
+	{
+		if (pass == 1 && !(max_g > 0.0 && max_h > 0.0))
+			break;
 		for (int b = 0; b < ordered->n_bodies; b++)
 		{
 			const uint32_t *rows = ordered->rows[ordered->order * ordered->n_bodies + b];
@@ -252,9 +255,8 @@ round_gradients(AgOrdered *ordered, const AgGradient *drawn, const float *raw, A
 						(AgOrderedGradient){(int32_t) (g / max_g * AG_ORDERED_UNIT),
 											(int32_t) (h / max_h * AG_ORDERED_UNIT)};
 			}
-			if (pass == 1 && !(max_g > 0.0 && max_h > 0.0))
-				break;
 		}
+	}
 	quantum->g = max_g / AG_ORDERED_UNIT;
 	quantum->h = max_h / AG_ORDERED_UNIT;
 }
