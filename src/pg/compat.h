@@ -287,9 +287,12 @@ static inline void *
 ag_shared_memory(const char *name, Size size, void (*init)(void *at), bool is_preloaded)
 {
 #if PG_VERSION_NUM >= 170000
+	char sized[NAMEDATALEN];
 	bool found;
 
-	return GetNamedDSMSegment(name, size, init, &found);
+	/* one of another size is another build's, and the server would refuse it */
+	snprintf(sized, sizeof sized, "%s %zu", name, size);
+	return GetNamedDSMSegment(sized, size, init, &found);
 #else
 	void *at;
 	bool found;

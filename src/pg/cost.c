@@ -60,39 +60,57 @@ text_argument(const FuncExpr *call, int i)
 }
 
 /*
- * The planner asks for every path that it tries. What was answered last is kept until some name means something else, which
+ * The planner asks for every path that it tries. The last few answers are kept until some name means something else, which
  * makes plans anew; that another snapshot may see it otherwise is no matter for an estimate.
  */
-static struct
+#define MOST_ANSWERS 8
+static struct Answer
 {
 	bool valid;
 	Oid role;
 	char name[2 * NAMEDATALEN];
 	AgRowForm form;
 	double cost;
-} last;
-static Oid predictors; /* InvalidOid: no invalidation of it is listened to yet */
+} answers[MOST_ANSWERS];
+static int next_answer; /* is written over next */
+static Oid predictors;  /* InvalidOid: no invalidation of it is listened to yet */
 
 static void
 forget_last(Datum arg, Oid relid)
 {
 	if (relid == predictors || !OidIsValid(relid))
-		last.valid = false;
+		memset(answers, 0, sizeof answers);
 }
 
 static void
 remember(const char *name, AgRowForm form, double cost)
 {
-	if (strlen(name) >= sizeof last.name)
+	struct Answer *answer = &answers[next_answer];
+
+	if (strlen(name) >= sizeof answer->name)
 		return;
 	if (!OidIsValid(predictors))
 		CacheRegisterRelcacheCallback(forget_last, (Datum) 0);
 	predictors = ag_catalog_relation("ag_predictor");
-	last.role = GetUserId();
-	strlcpy(last.name, name, sizeof last.name);
-	last.form = form;
-	last.cost = cost;
-	last.valid = true;
+	answer->role = GetUserId();
+	strlcpy(answer->name, name, sizeof answer->name);
+	answer->form = form;
+	answer->cost = cost;
+	answer->valid = true;
+	next_answer = (next_answer + 1) % MOST_ANSWERS;
+}
+
+/* One that predicts? What else is wrong with a call is said when it runs. */
+static bool
+has_member(const pg_uuid_t *id, const char *member)
+{
+	int n;
+	AgMemberRow *rows = ag_catalog_members(id, &n);
+
+	for (int i = 0; i < n; i++)
+		if (strcmp(rows[i].name, member) == 0)
+			return rows[i].can_infer;
+	return false;
 }
 
 /* Of one row of the model of that name; 0 where it isn't known, or isn't the user's to predict with. */
@@ -105,13 +123,18 @@ cost_by_name(const char *name, AgRowForm form)
 	char *member;
 	double cost;
 
-	if (last.valid && last.role == GetUserId() && last.form == form && strcmp(last.name, name) == 0)
-		return last.cost;
+	for (int i = 0; i < MOST_ANSWERS; i++)
+		if (answers[i].valid && answers[i].role == GetUserId() && answers[i].form == form &&
+			strcmp(answers[i].name, name) == 0)
+			return answers[i].cost;
 	if (!ActiveSnapshotSet() || !ag_catalog_find_quietly(name, &id, &member, &row))
 		return 0.0;
+	if (member == NULL)
+		member = row->best_model;
+	if (!has_member(&id, member))
+		return 0.0;
 	keeper = AllocSetContextCreate(CurrentMemoryContext, "ag_pg cost", ALLOCSET_SMALL_SIZES);
-	cost =
-		ag_cost_of_row(ag_cache_get(&id, member != NULL ? member : row->best_model, keeper), form);
+	cost = ag_cost_of_row(ag_cache_get(&id, member, keeper), form);
 	MemoryContextDelete(keeper);
 	remember(name, form, cost);
 	return cost;

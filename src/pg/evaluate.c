@@ -49,6 +49,7 @@ typedef struct Receiver
 	int label_column;         /* in the rows, from 0 */
 	const char *weight_name;  /* NULL: rows aren't weighted */
 	int weight_column;        /* -1: by the classes, or not at all */
+	double n_trained;         /* rows of all classes, to weigh by them */
 	AgConverter *weight;      /* of the column */
 	int *by_name, *by_number; /* the classes in these orders */
 	const char *label_name;
@@ -252,16 +253,13 @@ ag_evaluate_weight(const AgPredictorRow *row)
 
 /* Of a row's class: as the training rows were weighted. A class that they didn't have weighs as much as the mean row. */
 static double
-balance_of(const AgEvaluation *evaluation, int class)
+balance_of(const Receiver *receiver, int class)
 {
-	const AgOpenModel *model = evaluation->model;
-	double n = 0.0;
+	const AgOpenModel *model = receiver->evaluation->model;
 
-	for (int k = 0; k < model->n_classes; k++)
-		n += (double) model->classes[k].n_rows;
 	if (class < 0 || model->classes[class].n_rows == 0)
 		return 1.0;
-	return n / model->n_classes / (double) model->classes[class].n_rows;
+	return receiver->n_trained / model->n_classes / (double) model->classes[class].n_rows;
 }
 
 static double
@@ -272,7 +270,7 @@ weight_of(Receiver *receiver, TupleTableSlot *slot, int64 at)
 	AgValue value;
 
 	if (receiver->weight_column < 0)
-		return balance_of(receiver->evaluation, receiver->evaluation->class_of[at]);
+		return balance_of(receiver, receiver->evaluation->class_of[at]);
 	datum = slot_getattr(slot, receiver->weight_column + 1, &is_null);
 	if (!is_null)
 		ag_converter_run(receiver->weight, datum, false, &value);
@@ -518,6 +516,11 @@ run(const char *data, const char *name, const char *label, const char *weight,
 	receiver->weight_name = weight;
 	receiver->weight_column =
 		weight == NULL || strcmp(weight, AG_BALANCE_WEIGHT) == 0 ? -1 : 0; /* not known yet */
+	if (weight != NULL && receiver->weight_column < 0 && models[0]->n_classes == 0)
+		ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED), errmsg("the stored model is damaged"),
+						errdetail("Its rows are weighted by classes, and it has none.")));
+	for (int k = 0; k < models[0]->n_classes; k++)
+		receiver->n_trained += (double) models[0]->classes[k].n_rows;
 	receiver->home = CurrentMemoryContext;
 	receiver->max_rows = max_rows;
 	receiver->seed = seed;

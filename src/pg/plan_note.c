@@ -144,7 +144,8 @@ note_place(Notes *notes, const FmgrInfo *place)
 	}
 	for (; call != NULL; call = call->next)
 	{
-		Note *note = note_of(notes, call->name);
+		/* a name that rows make may tell of rows that a view keeps from the reader of the plan */
+		Note *note = note_of(notes, model == NULL && !ag_may_monitor() ? "(computed)" : call->name);
 
 		note->is_counted = true;
 		note->n_rows += call->n_rows;
@@ -245,6 +246,15 @@ note_node(Notes *notes, PlanState *state)
 			break;
 		case T_FunctionScanState:
 			note_tables(notes, (const FunctionScan *) state->plan);
+			break;
+		case T_ModifyTableState:
+			for (int i = 0; i < ((ModifyTableState *) state)->mt_nrels; i++)
+			{
+				const ResultRelInfo *result = &((ModifyTableState *) state)->resultRelInfo[i];
+
+				if (result->ri_projectReturning != NULL)
+					note_expression(notes, &result->ri_projectReturning->pi_state);
+			}
 			break;
 		case T_ResultState:
 			note_expression(notes, ((ResultState *) state)->resconstantqual);

@@ -227,21 +227,26 @@ has_room(uint64 bytes)
 	return table->bytes + bytes <= limit_bytes() && find_free() != NULL;
 }
 
-/* Retires mapped models, until there will be room when they are let go. */
+/* Retires mapped models that nobody uses, until there will be room, and a slot, when they are let go. */
 static void
 retire_unused(uint64 bytes)
 {
 	TimestampTz since = GetCurrentTimestamp() - UNUSED_AFTER;
 	uint64 left = table->bytes;
+	bool has_slot = false;
 	AgShareSlot *slot;
 
 	for (int i = 0; i < MOST_MODELS; i++)
+	{
+		has_slot |= state_of(&table->slots[i]) != SLOT_OFFERED; /* free, or will be */
 		if (state_of(&table->slots[i]) == SLOT_RETIRED)
 			left -= table->slots[i].bytes;
-	while (left + bytes > limit_bytes() && (slot = find_oldest(true, since)) != NULL)
+	}
+	while ((left + bytes > limit_bytes() || !has_slot) && (slot = find_oldest(true, since)) != NULL)
 	{
 		retire(slot);
 		left -= slot->bytes;
+		has_slot = true;
 	}
 }
 
@@ -321,11 +326,34 @@ count_in(AgShare *share, AgShareSlot *slot)
 	share->slot = slot;
 }
 
+/* A bound that was lowered, perhaps to 0, holds for what is shared already. */
+static void
+keep_bound(void)
+{
+	uint64 left;
+	AgShareSlot *slot;
+
+	LWLockAcquire(&table->lock, LW_EXCLUSIVE);
+	left = table->bytes;
+	for (int i = 0; i < MOST_MODELS; i++)
+		if (state_of(&table->slots[i]) == SLOT_RETIRED)
+			left -= table->slots[i].bytes;
+	while (left > limit_bytes() && (slot = find_oldest(true, PG_INT64_MAX)) != NULL)
+	{
+		retire(slot);
+		left -= slot->bytes;
+	}
+	reap();
+	LWLockRelease(&table->lock);
+}
+
 bool
 ag_share_attach(AgShare *share, const pg_uuid_t *id, const char *member)
 {
 	AgShareSlot *slot;
 
+	if (find_table() && table->bytes > limit_bytes())
+		keep_bound();
 	if (!ag_share_is_on())
 		return false;
 	forget_databases();
@@ -573,6 +601,8 @@ ag_share_total(int64 *n_models, int64 *bytes)
 	if (!find_table())
 		return false;
 	forget_databases();
+	if (table->bytes > limit_bytes())
+		keep_bound();
 	LWLockAcquire(&table->lock, LW_EXCLUSIVE);
 	reap();
 	for (int i = 0; i < MOST_MODELS; i++)

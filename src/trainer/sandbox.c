@@ -261,7 +261,7 @@ build_gpu(Filter *filter)
 	};
 
 	answer_calls(filter, refused, sizeof refused / sizeof *refused, REFUSE(EPERM));
-	if (access(AG_SANDBOX_MPS, F_OK) != 0)
+	if (!ag_sandbox_has_mps())
 		answer_call(filter, __NR_connect, REFUSE(EPERM));
 	need_value(filter, __NR_socket, 0, 1 /* AF_UNIX */, SECCOMP_RET_ALLOW);
 	need_thread(filter);

@@ -30,8 +30,9 @@ typedef enum AgSandbox
  */
 bool ag_sandbox_enter(AgSandbox sandbox);
 
-/* Where MPS has its sockets. */
+/* Where MPS has its sockets; and are they there? A folder of root's or our own: anybody may make one in /tmp. */
 #define AG_SANDBOX_MPS "/tmp/nvidia-mps"
+bool ag_sandbox_has_mps(void);
 
 /*
  * For a process that will use a GPU, and so can open files all along: from here on, for this thread and those that it starts, none are left but

@@ -107,17 +107,32 @@ static const Grant grants[] = {
 	{AG_SANDBOX_MPS, DEVICE},
 };
 
-/* Is the folder that the program runs in, which is the server's data, this one or below it? */
+bool
+ag_sandbox_has_mps(void)
+{
+	struct stat folder;
+
+	return lstat(AG_SANDBOX_MPS, &folder) == 0 && S_ISDIR(folder.st_mode) &&
+		   (folder.st_uid == 0 || folder.st_uid == getuid());
+}
+
 static bool
-is_above_data(const char *path)
+is_within(const char *path, const char *folder)
+{
+	size_t n = strcmp(folder, "/") == 0 ? 0 : strlen(folder);
+
+	return strncmp(path, folder, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+/* Is it the folder that the program runs in, which is the server's data, or one above or below? */
+static bool
+touches_data(const char *path)
 {
 	char real[PATH_MAX], data[PATH_MAX];
-	size_t n;
 
 	if (realpath(path, real) == NULL || getcwd(data, sizeof data) == NULL)
 		return false;
-	n = strcmp(real, "/") == 0 ? 0 : strlen(real);
-	return strncmp(data, real, n) == 0 && (data[n] == '/' || data[n] == '\0');
+	return is_within(data, real) || is_within(real, data);
 }
 
 /* One that isn't there needs no rule, and one that can't be had is one file less. */
@@ -127,7 +142,8 @@ grant_path(int ruleset, const char *path, uint64_t allowed)
 	struct stat what;
 	PathRule rule = {allowed, -1};
 
-	if (*path == '\0' || is_above_data(path))
+	if (*path == '\0' || touches_data(path) ||
+		(strcmp(path, AG_SANDBOX_MPS) == 0 && !ag_sandbox_has_mps()))
 		return;
 	rule.folder = open(path, O_PATH | O_CLOEXEC);
 	if (rule.folder < 0)

@@ -28,6 +28,7 @@ SELECT filters($$ag_predict_proba('cls', r, true) > 0.1 AND middling(x) AND id %
 SELECT filters($$(ag_predict_interval('dear', r))[1] > 1 AND ag_predict_class('cls', r) = 'true' AND middling(x)$$) AS others;
 -- a model that isn't there, or isn't the user's, has the functions' own cost, and is an error only when it runs
 SELECT filters($$ag_predict('nobody', r) > 1 AND middling(x) AND id % 2 = 0 AND ag_predict('dear', r) > 1$$) ~ '^id % 2' AS unknown;
+SELECT filters($$ag_predict('dear/NOPE', to_jsonb(r)) > 1 AND id % 2 = 0$$) AS no_member;
 CREATE ROLE regress_cost_reader;
 GRANT SELECT ON item TO regress_cost_reader;
 SET ROLE regress_cost_reader;
@@ -73,6 +74,7 @@ SELECT told($$SELECT sum(ag_predict('cheap', a)) OVER (ORDER BY id) FROM item a$
 SELECT told($$SELECT count(*) FROM item a LEFT JOIN item b ON a.id = b.id AND ag_predict('cheap', a) + b.x > 0$$, 'cheap@1 400');
 SELECT told($$SELECT count(*) FROM ag_predict_table('cheap', 'item')$$, 'cheap@1');
 SELECT told($$SELECT ag_predict('nobody', r) FROM item r$$, 'nobody', 'COSTS off');
+SELECT told($$UPDATE item r SET x = x WHERE id <= 5 RETURNING ag_predict('cheap', r)$$, 'cheap@1 5');
 SELECT told($$SELECT 1 FROM item r$$, NULL);
 -- each execution of a prepared statement counts its own
 PREPARE by_id(int) AS SELECT ag_predict('cheap', r) > 0 AS predicted FROM item r WHERE id <= $1;

@@ -52,6 +52,11 @@ damage('no members', q{DELETE FROM ag_member}, qr/42704/);
 damage('a model that says it is an ensemble', q{UPDATE ag_member SET family = 'ENS_WEIGHTED'});
 damage('a bytea beyond its length', q{UPDATE ag_member_part SET data = data || data});
 
+$node->safe_psql('postgres', q{CREATE TABLE r AS SELECT i % 50 AS x, (i % 50) * 2.0 AS y FROM generate_series(1, 200) i; SELECT ag_fit('r', 'y', '{"name": "number", "verbosity": 0, "hyperparameters": {"LR": {}}}')});
+$works = q{SELECT count(*) FROM ag_evaluate('number', 'r')};
+damage('a number weighted by classes', q{UPDATE ag_predictor SET options = options || '{"sample_weight": "balance_weight", "weight_evaluation": true}' WHERE name = 'number'});
+$works = q{SELECT count(ag_predict_class('m/WeightedEnsemble_L2', s)) FROM s};
+
 is($node->safe_psql('postgres', $works), '400', 'it predicts at last');
 is($node->safe_psql('postgres', q{SELECT backend_start FROM pg_stat_activity WHERE backend_type = 'checkpointer'}), $boot, 'the server never went down');
 

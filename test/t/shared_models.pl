@@ -101,6 +101,14 @@ is(fresh(q{SELECT ag_prewarm('number'); SELECT shared_models FROM ag_stats}), "\
 $holder->quit;
 reload("ag_pg.shared_model_cache_size = 64MB\n");
 
+# --- a bound that is lowered to nothing, and raised again
+is(stats('shared_models > 0'), 't', 'something is shared');
+reload("ag_pg.shared_model_cache_size = 0\n");
+is(stats('shared_models, shared_bytes'), '0|0', 'no longer, when the bound is 0');
+is(segments(), $empty, 'and its memory is free');
+reload("ag_pg.shared_model_cache_size = 64MB\n");
+is(fresh("$count; SELECT shared_models FROM ag_stats"), "20000\n1", 'and again, when it is raised');
+
 # --- another database
 $node->safe_psql('postgres', 'CREATE DATABASE other');
 $node->safe_psql('other', q{CREATE EXTENSION ag_pg; CREATE TABLE small AS SELECT i % 50 AS x, (i % 50) * 2.0 AS y FROM generate_series(1, 300) AS i;

@@ -308,6 +308,25 @@ child(AgSandbox sandbox, int (*check)(void))
 																		   : -1;
 }
 
+/* Anybody may make a folder in /tmp: one of somebody else's, or a link, is not where MPS serves. */
+static void
+test_mps(void)
+{
+	struct stat there;
+
+	if (geteuid() != 0 || lstat(AG_SANDBOX_MPS, &there) == 0)
+		return;
+	AG_CHECK(!ag_sandbox_has_mps());
+	AG_REQUIRE(mkdir(AG_SANDBOX_MPS, 0700) == 0);
+	AG_CHECK(ag_sandbox_has_mps());
+	AG_REQUIRE(chown(AG_SANDBOX_MPS, 12345, 12345) == 0);
+	AG_CHECK(!ag_sandbox_has_mps());
+	AG_REQUIRE(rmdir(AG_SANDBOX_MPS) == 0);
+	AG_REQUIRE(symlink("/usr", AG_SANDBOX_MPS) == 0);
+	AG_CHECK(!ag_sandbox_has_mps());
+	AG_REQUIRE(unlink(AG_SANDBOX_MPS) == 0);
+}
+
 int
 main(void)
 {
@@ -331,5 +350,6 @@ main(void)
 	AG_CHECK_EQ(child(AG_SANDBOX_GPU, starts_nothing), 0);
 	AG_CHECK_EQ(child(AG_SANDBOX_GPU, touches_nobody), 0);
 	test_files();
+	test_mps();
 	return ag_unit_done("sandbox");
 }
