@@ -3,12 +3,13 @@
  */
 #include "booster.h"
 #include "engine/model/histogram.h"
+#include "engine/model/histogram_rows.h"
 #include "engine/model/partition.h"
 
 /* What a histogram should hold: [n_features][256] of each. */
 typedef struct Sums
 {
-	int64_t g[16][AG_HIST_BINS], h[16][AG_HIST_BINS], rows[16][AG_HIST_BINS];
+	int64_t g[48][AG_HIST_BINS], h[48][AG_HIST_BINS], rows[48][AG_HIST_BINS];
 } Sums;
 
 static void
@@ -112,6 +113,51 @@ test_layout(int n_categories, bool is_part, int64_t n, int64_t n_child, int max_
 	bench_end(&bench);
 }
 
+/* Rows added in blocks of features, whatever this machine would do: numbers of many bins have fixed cells, unless others are there. */
+static void
+test_blocks(int n_numbers, int n_categories, bool is_part)
+{
+	static Sums sums;
+	const int64_t n = 9000;
+	Bench bench;
+	Table table;
+	AgHistBuilder builder;
+	AgHist hist = {0};
+	AgRowList list;
+	AgHistRoom room = {malloc(AG_HIST_ROOM_BYTES), malloc(AG_HIST_ROOM_ROWS * sizeof(int64_t))};
+	uint8_t is_used[48];
+	int64_t n_listed = 0;
+
+	bench_init(&bench, 1);
+	table_init(&table, n, n_numbers, n_categories, 90, 0.1, 0, 79);
+	for (int64_t i = 0; i < n * n_numbers; i++)
+		table.numbers[i] = ag_random_unit(80, (uint64_t) i);
+	table_bin(&table, &bench.ctx, 254);
+	make_list(&list, n, false, 6);
+	for (int64_t i = 0; i < n; i++)
+		if (i < 5000 || i % 3 == 0)
+			list.ids[n_listed++] = (uint32_t) i;
+	AG_REQUIRE(ag_hist_builder_create(&bench.ctx, table.bins, &builder) == AG_OK);
+	for (int f = 0; f < table.bins->n_features; f++)
+		is_used[f] = !is_part || f % 3 != 1;
+	ag_hist_use(&builder, is_used);
+	AG_CHECK_EQ(builder.layout.is_fixed, n_categories == 0 && !is_part);
+	hist.cells = calloc((size_t) builder.layout.n_cells, sizeof(int64_t));
+	/* in two parts, the second from the middle of a list on */
+	ag_hist_add_rows(table.bins, &builder.layout, &list, 0, 2500, &room, hist.cells);
+	ag_hist_add_rows(table.bins, &builder.layout, &list, 2500, n_listed, &room, hist.cells);
+	sum_rows(table.bins, &list, n_listed, &sums);
+	AG_CHECK_EQ(n_differences(&builder, &hist, is_used, &sums), 0);
+	free(hist.cells);
+	free(list.ids);
+	free(list.grads);
+	free(room.rows);
+	free(room.values);
+	ag_hist_builder_free(&bench.ctx, &builder);
+	table_end(&table);
+	bench_end(&bench);
+}
+
 static void
 test_build(int64_t n, int64_t n_child, int max_bins, int n_numbers, bool is_extreme, int n_threads)
 {
@@ -188,6 +234,12 @@ main(void)
 		test_build(150000, 20000, 254, 8, true, n_threads);
 		test_build(150000, 75000, 10, 8, false, n_threads);
 	}
+	for (int n_numbers = 12; n_numbers <= 42; n_numbers += 5) /* rows of 16 to 64 bytes */
+		test_blocks(n_numbers, 0, false);
+	test_blocks(28, 0, false);
+	test_blocks(28, 0, true);
+	test_blocks(19, 8, false);
+	test_blocks(20, 3, true);
 	for (int level = AG_CPU_PORTABLE; level <= (int) ag_cpu_level(); level++)
 		for (int n_threads = 1; n_threads <= 3; n_threads++)
 		{

@@ -33,19 +33,19 @@ ag_order_value(uint64_t key)
 	return value;
 }
 
-/* Least significant digit first, 11 bits a pass; digits that are the same in all keys cost only their count. */
-uint64_t *
-ag_keys_sort(uint64_t *keys, uint64_t *spare, int64_t n)
+/* From that bit on, least significant digit first, 11 bits a pass; digits that are the same in all keys cost only their count. */
+static void
+sort_digits(uint64_t **keys, uint64_t **spare, int64_t n, int first)
 {
-	for (int shift = 0; shift < 64; shift += 11)
+	for (int shift = first; shift < 64; shift += 11)
 	{
 		int64_t starts[2048] = {0};
 		int64_t sum = 0;
-		uint64_t *swap;
+		uint64_t *from = *keys, *to = *spare;
 
 		for (int64_t i = 0; i < n; i++)
-			starts[keys[i] >> shift & 2047]++;
-		if (n == 0 || starts[keys[0] >> shift & 2047] == n)
+			starts[from[i] >> shift & 2047]++;
+		if (n == 0 || starts[from[0] >> shift & 2047] == n)
 			continue;
 		for (int digit = 0; digit < 2048; digit++)
 		{
@@ -55,11 +55,38 @@ ag_keys_sort(uint64_t *keys, uint64_t *spare, int64_t n)
 			sum += count;
 		}
 		for (int64_t i = 0; i < n; i++)
-			spare[starts[keys[i] >> shift & 2047]++] = keys[i];
-		swap = keys;
-		keys = spare;
-		spare = swap;
+			to[starts[from[i] >> shift & 2047]++] = from[i];
+		*keys = to;
+		*spare = from;
 	}
+}
+
+/* Moves each key to where it belongs, as far as there are no more than so many moves: then false. */
+static bool
+sort_near(uint64_t *keys, int64_t n, int64_t most_moves)
+{
+	for (int64_t i = 1; i < n; i++)
+	{
+		uint64_t key = keys[i];
+		int64_t at = i;
+
+		for (; at > 0 && keys[at - 1] > key; at--)
+			keys[at] = keys[at - 1];
+		keys[at] = key;
+		most_moves -= i - at;
+		if (most_moves < 0)
+			return false;
+	}
+	return true;
+}
+
+/* The upper half of the bits says nearly all about numbers of the usual kinds: what it leaves open is a few places away. */
+uint64_t *
+ag_keys_sort(uint64_t *keys, uint64_t *spare, int64_t n)
+{
+	sort_digits(&keys, &spare, n, 31);
+	if (!sort_near(keys, n, 2 * n))
+		sort_digits(&keys, &spare, n, 0);
 	return keys;
 }
 

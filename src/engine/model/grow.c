@@ -16,6 +16,7 @@
 #define AG_SLOT_BYTES (INT64_C(64) << 20) /* of histograms kept for leaves that wait */
 #define AG_LEAST_SLOTS 4
 #define AG_SEARCH_PARALLEL 40000 /* cells below which one thread finds the splits quicker */
+#define AG_SEARCH_CHUNK 4        /* features that are looked at together */
 
 /* A leaf that may still be split. */
 typedef struct AgOpenLeaf
@@ -137,8 +138,8 @@ ag_grower_memory(const AgBins *bins, int64_t n_rows, const AgGrowth *growth, int
 				? ag_symmetric_memory(n_cells, bins->n_features, growth->max_leaves)
 				: 0) +
 		   n_rows * 8 + bins->n_rows * 4 + n_slots * n_cells * wide * 8 +
-		   n_threads * n_cells * (1 + wide) * 8 + n_threads * (int64_t) sizeof(AgPartitionScratch) +
-		   bins->n_features * 16 +
+		   n_threads * ag_hist_builder_memory(bins, wide > 1) +
+		   n_threads * (int64_t) sizeof(AgPartitionScratch) + bins->n_features * 16 +
 		   n_leaves *
 			   (int64_t) (sizeof(AgOpenLeaf) + sizeof(AgGrownNode) + sizeof(AgGrownLeaf) + 24);
 }
@@ -261,16 +262,25 @@ draw_features(uint64_t key, double fraction, int n, int *features)
 	return n_drawn;
 }
 
-/* The features that a node may split on: the tree's, or a draw of them for its level, or of those for itself. */
+/* The tree's features; returns how many. */
 static int
-node_features(const AgGrowing *growing, const AgOpenLeaf *open, int *features)
+tree_features(const AgGrower *grower, int *features)
 {
-	const AgGrower *grower = growing->grower;
 	int n = 0;
 
 	for (int f = 0; f < grower->bins->n_features; f++)
 		if (grower->is_used[f])
 			features[n++] = f;
+	return n;
+}
+
+/* The features that a node may split on: the tree's, or a draw of them for its level, or of those for itself. */
+static int
+node_features(const AgGrowing *growing, const AgOpenLeaf *open, int *features)
+{
+	const AgGrower *grower = growing->grower;
+	int n = tree_features(grower, features);
+
 	n = draw_features(ag_key(growing->key, AG_KEY_LEVEL + open->leaf.depth),
 					  grower->growth.feature_fraction_bylevel, n, features);
 	return draw_features(ag_key(open->key, AG_KEY_NODE), grower->growth.feature_fraction_bynode, n,
@@ -282,11 +292,14 @@ typedef struct AgSearchTask
 {
 	AgGrower *grower;
 	const AgSplitRules *rules;
+	const AgHistRest
+		*rest; /* NULL: both histograms are there; else the first leaf's is made on the way */
 	AgSplitNode nodes[2];
 	const int *features[2];
 	int n_features[2];
 } AgSearchTask;
 
+/* Features of one leaf behind those of the other. */
 static void
 search_task(void *arg, int64_t begin, int64_t end, int thread)
 {
@@ -309,15 +322,37 @@ search_task(void *arg, int64_t begin, int64_t end, int thread)
 	}
 }
 
-/* Finds the best splits of one or two leaves that have their histograms. */
+/* Features that the leaves have in common: a few are looked at in both while their cells are near. */
+static void
+search_joint_task(void *arg, int64_t begin, int64_t end, int thread)
+{
+	AgSearchTask *task = arg;
+	AgGrower *grower = task->grower;
+
+	if (ag_cancelled(grower->ctx))
+		return;
+	if (task->rest != NULL)
+		ag_hist_rest_make(task->rest, task->features[0] + begin, (int) (end - begin));
+	for (int which = 0; which < 2 && task->n_features[which] > 0; which++)
+		ag_split_search(grower->bins, &grower->hists.layout, task->rules, task->nodes + which,
+						task->features[which] + begin, (int) (end - begin),
+						grower->found + 2 * thread + which);
+}
+
+/* Finds the best splits of one or two leaves that have their histograms, but for the first's with rest. */
 static AgStatus
-search_leaves(AgGrowing *growing, AgOpenLeaf **leaves, int n_leaves)
+search_leaves(AgGrowing *growing, AgOpenLeaf **leaves, int n_leaves, const AgHistRest *rest)
 {
 	AgGrower *grower = growing->grower;
-	AgSearchTask task = {.grower = grower, .rules = growing->rules};
+	const AgGrowth *growth = &grower->growth;
+	AgSearchTask task = {.grower = grower, .rules = growing->rules, .rest = rest};
 	int n_threads = ag_pool_size(grower->ctx->pool);
 	bool is_small = n_leaves * grower->hists.layout.n_cells < AG_SEARCH_PARALLEL;
+	bool is_joint =
+		growth->feature_fraction_bylevel >= 1.0 && growth->feature_fraction_bynode >= 1.0;
 
+	if (!is_joint && rest != NULL) /* leaves below may look at features that these don't */
+		ag_hist_rest_make(rest, grower->features, tree_features(grower, grower->features));
 	for (int i = 0; i < n_leaves; i++)
 	{
 		AgOpenLeaf *open = leaves[i];
@@ -337,8 +372,9 @@ search_leaves(AgGrowing *growing, AgOpenLeaf **leaves, int n_leaves)
 	}
 	for (int i = 0; i < 2 * n_threads; i++)
 		grower->found[i] = ag_split_none();
-	ag_pool_run(is_small ? NULL : grower->ctx->pool, task.n_features[0] + task.n_features[1], 4,
-				search_task, &task);
+	ag_pool_run(is_small ? NULL : grower->ctx->pool,
+				task.n_features[0] + (is_joint ? 0 : task.n_features[1]), AG_SEARCH_CHUNK,
+				is_joint ? search_joint_task : search_task, &task);
 	for (int i = 0; i < n_leaves; i++)
 	{
 		leaves[i]->split = grower->found[i];
@@ -371,6 +407,8 @@ evaluate_children(AgGrowing *growing, AgOpenLeaf *parent, int left, int right)
 	AgOpenLeaf *a = grower->open + left, *b = grower->open + right;
 	AgOpenLeaf *small = a->leaf.n_rows <= b->leaf.n_rows ? a : b, *large = small == a ? b : a;
 	AgOpenLeaf *both[2];
+	AgHistRest rest;
+	bool has_rest = false;
 	int n = 0;
 
 	if (!can_split(growing, a) && !can_split(growing, b))
@@ -386,7 +424,8 @@ evaluate_children(AgGrowing *growing, AgOpenLeaf *parent, int left, int right)
 	}
 	else if (can_split(growing, large))
 	{
-		ag_hist_subtract(&grower->hists, &parent->hist, &small->hist, large->leaf.n_rows);
+		rest = ag_hist_rest_begin(&grower->hists, &parent->hist, &small->hist, large->leaf.n_rows);
+		has_rest = true;
 		large->hist = parent->hist;
 		large->slot = parent->slot;
 		both[n++] = large;
@@ -395,7 +434,7 @@ evaluate_children(AgGrowing *growing, AgOpenLeaf *parent, int left, int right)
 		give_slot(grower, parent);
 	if (can_split(growing, small))
 		both[n++] = small;
-	AG_TRY(search_leaves(growing, both, n));
+	AG_TRY(search_leaves(growing, both, n, has_rest ? &rest : NULL));
 	for (int i = 0; i < 2; i++)
 	{
 		AgOpenLeaf *open = i == 0 ? a : b;
@@ -512,7 +551,7 @@ start_root(AgGrowing *growing, const AgQuantum *quantum, int64_t n_rows, uint64_
 	if (grower->growth.max_leaves < 2 || !can_split(growing, root))
 		return AG_OK;
 	AG_TRY(build_hist(growing, root));
-	AG_TRY(search_leaves(growing, &root, 1));
+	AG_TRY(search_leaves(growing, &root, 1, NULL));
 	if (root->split.feature >= 0)
 		heap_push(growing, 0);
 	return AG_OK;

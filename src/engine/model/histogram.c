@@ -1,7 +1,6 @@
 /*
  * histogram.c - building, subtracting and reading histograms.
  *
- * Rows are read from the row-major copy: one or two cache lines a row, then one addition a feature.
  * Large nodes are cut into chunks of rows; each thread adds into its own narrow table and empties it
  * into its own wide one before it could overflow; at the end the tables are added up, feature by feature.
  */
@@ -10,17 +9,18 @@
 #include <string.h>
 
 #include "engine/base/threads.h"
+#include "engine/model/histogram_rows.h"
 #include "engine/model/vectors.h"
 
 #define AG_HIST_CHUNK 4096            /* rows a task */
 #define AG_HIST_PARALLEL_CELLS 300000 /* updates below which one thread is quicker */
-#define AG_HIST_AHEAD 32              /* rows fetched ahead of their use */
 
 /* One thread's tables. narrow holds n_narrow rows not yet in wide. */
 typedef struct AgHistScratch
 {
 	int64_t *narrow; /* [n_cells]; NULL until the thread is needed */
 	int64_t *wide;   /* [2 * n_cells] */
+	AgHistRoom room;
 	int64_t n_narrow;
 	bool has_narrow; /* narrow holds something that counts */
 	bool has_wide;
@@ -60,6 +60,17 @@ ag_hist_cells(const AgBins *bins)
 
 	return suits_fixed(bins) ? (int64_t) bins->n_features * AG_HIST_BINS
 							 : tight_cells(bins, &has_category);
+}
+
+int64_t
+ag_hist_builder_memory(const AgBins *bins, bool is_wide)
+{
+	int64_t n_cells = ag_hist_cells(bins);
+	int64_t room = ag_hist_is_blocked(n_cells, bins->row_stride)
+					   ? AG_HIST_ROOM_BYTES + AG_HIST_ROOM_ROWS * (int64_t) sizeof(int64_t)
+					   : 0;
+
+	return n_cells * (is_wide ? 3 : 1) * (int64_t) sizeof(int64_t) + room;
 }
 
 void
@@ -114,8 +125,18 @@ ag_hist_builder_create(const AgContext *ctx, const AgBins *bins, AgHistBuilder *
 	AG_TRY(ag_get(ctx, n, sizeof(int), &layout->categories));
 	ag_hist_use(builder, NULL);
 	builder->n_threads = ag_pool_size(ctx->pool);
-	return ag_get_zeroed(ctx, (size_t) builder->n_threads, sizeof(AgHistScratch),
-						 &builder->scratch);
+	AG_TRY(
+		ag_get_zeroed(ctx, (size_t) builder->n_threads, sizeof(AgHistScratch), &builder->scratch));
+	if (!ag_hist_is_blocked(builder->most_cells, bins->row_stride))
+		return AG_OK;
+	for (int t = 0; t < builder->n_threads; t++)
+	{
+		AgHistRoom *room = &builder->scratch[t].room;
+
+		AG_TRY(ag_get(ctx, AG_HIST_ROOM_BYTES, 1, &room->rows));
+		AG_TRY(ag_get(ctx, AG_HIST_ROOM_ROWS, sizeof *room->values, &room->values));
+	}
+	return AG_OK;
 }
 
 void
@@ -125,6 +146,8 @@ ag_hist_builder_free(const AgContext *ctx, AgHistBuilder *builder)
 	{
 		ag_mem_free(ctx->mem, builder->scratch[t].narrow);
 		ag_mem_free(ctx->mem, builder->scratch[t].wide);
+		ag_mem_free(ctx->mem, builder->scratch[t].room.rows);
+		ag_mem_free(ctx->mem, builder->scratch[t].room.values);
 	}
 	ag_mem_free(ctx->mem, builder->scratch);
 	ag_mem_free(ctx->mem, builder->layout.offset);
@@ -132,133 +155,6 @@ ag_hist_builder_free(const AgContext *ctx, AgHistBuilder *builder)
 	ag_mem_free(ctx->mem, builder->layout.numbers);
 	ag_mem_free(ctx->mem, builder->layout.categories);
 	memset(builder, 0, sizeof *builder);
-}
-
-/* int16:uint16 to int32:uint32. The low half is never negative, so no borrow passes between them. */
-static inline int64_t
-widen(uint32_t packed)
-{
-	return (int64_t) ((uint64_t) (int64_t) ag_packed_g(packed) << 32) + ag_packed_h(packed);
-}
-
-/* What the inner loops read, out of reach of the compiler's fear that a cell could be one of these. */
-typedef struct AgRowSource
-{
-	const uint8_t *rows;
-	int64_t stride;
-	const uint32_t *ids, *grads;
-} AgRowSource;
-
-/* Fetches what row i of the list will need. */
-static inline void
-fetch_row(const AgRowSource *source, int64_t i)
-{
-	__builtin_prefetch(source->rows + (int64_t) source->ids[i] * source->stride);
-	__builtin_prefetch(source->grads + source->ids[i]);
-}
-
-/*
- * The inner loop, fixed stride: adds listed rows [begin, end) into a narrow table. Eight bins come in one load, and
- * their cells lie at constant distances; an update is one read-modify-write and little else.
- */
-static void
-add_rows_fixed(AgRowSource source, int n_features, int64_t begin, int64_t end, int64_t *cells)
-{
-	for (int64_t i = begin; i < end; i++)
-	{
-		const uint8_t *row = source.rows + (int64_t) source.ids[i] * source.stride;
-		int64_t value = widen(source.grads[source.ids[i]]);
-		int64_t *at = cells;
-		int f = 0;
-
-		if (i + AG_HIST_AHEAD < end)
-			fetch_row(&source, i + AG_HIST_AHEAD);
-		for (; f + 8 <= n_features; f += 8, at += 8 * AG_HIST_BINS)
-		{
-			uint64_t eight;
-
-			memcpy(&eight, row + f, sizeof eight);
-			at[eight & 255] += value;
-			at[AG_HIST_BINS + (eight >> 8 & 255)] += value;
-			at[2 * AG_HIST_BINS + (eight >> 16 & 255)] += value;
-			at[3 * AG_HIST_BINS + (eight >> 24 & 255)] += value;
-			at[4 * AG_HIST_BINS + (eight >> 32 & 255)] += value;
-			at[5 * AG_HIST_BINS + (eight >> 40 & 255)] += value;
-			at[6 * AG_HIST_BINS + (eight >> 48 & 255)] += value;
-			at[7 * AG_HIST_BINS + (eight >> 56)] += value;
-		}
-		for (; f < n_features; f++, at += AG_HIST_BINS)
-			at[row[f]] += value;
-	}
-}
-
-/* A category's two cells: they lie in one line, so the second costs next to nothing. */
-static inline void
-add_pair(int64_t *cells, unsigned bin, int64_t value)
-{
-	cells[2 * bin] += value;
-	cells[2 * bin + 1]++;
-}
-
-/*
- * The same with features one behind the other, two rows at a time: for features of few bins, of categories, and where
- * not all are used.
- */
-static void
-add_rows_tight(AgRowSource source, const AgHistLayout *layout, int64_t begin, int64_t end,
-			   int64_t *cells)
-{
-	const uint32_t *offset = layout->offset;
-	const int *numbers = layout->numbers, *categories = layout->categories;
-	int n_numbers = layout->n_numbers, n_categories = layout->n_categories;
-
-	for (int64_t i = begin; i < end; i += 2)
-	{
-		/* An odd last row comes alone. */
-		int64_t other = i + 1 < end ? i + 1 : i;
-		const uint8_t *row = source.rows + (int64_t) source.ids[i] * source.stride;
-		const uint8_t *next = source.rows + (int64_t) source.ids[other] * source.stride;
-		int64_t value = widen(source.grads[source.ids[i]]);
-		int64_t next_value = widen(source.grads[source.ids[other]]);
-
-		if (i + AG_HIST_AHEAD + 1 < end)
-		{
-			fetch_row(&source, i + AG_HIST_AHEAD);
-			fetch_row(&source, i + AG_HIST_AHEAD + 1);
-		}
-		if (other == i)
-		{
-			for (int k = 0; k < n_numbers; k++)
-				cells[offset[numbers[k]] + row[numbers[k]]] += value;
-			for (int k = 0; k < n_categories; k++)
-				add_pair(cells + offset[categories[k]], row[categories[k]], value);
-			break;
-		}
-		for (int k = 0; k < n_numbers; k++)
-		{
-			int64_t *at = cells + offset[numbers[k]];
-
-			at[row[numbers[k]]] += value;
-			at[next[numbers[k]]] += next_value;
-		}
-		for (int k = 0; k < n_categories; k++)
-		{
-			add_pair(cells + offset[categories[k]], row[categories[k]], value);
-			add_pair(cells + offset[categories[k]], next[categories[k]], next_value);
-		}
-	}
-}
-
-static void
-add_rows(const AgBins *bins, const AgHistLayout *layout, const AgRowList *list, int64_t begin,
-		 int64_t end, int64_t *cells)
-{
-	AgRowSource source = {bins->rows, bins->row_stride, list->ids, list->grads};
-
-	if (layout->is_fixed)
-		add_rows_fixed(source, layout->n_numbers, begin, end, cells);
-	else
-		add_rows_tight(source, layout, begin, end, cells);
 }
 
 static void
@@ -308,7 +204,8 @@ build_task(void *arg, int64_t begin, int64_t end, int thread)
 		clear(scratch->narrow, n_cells);
 	scratch->has_narrow = true;
 	scratch->n_narrow += end - begin;
-	add_rows(builder->bins, &builder->layout, task->list, begin, end, scratch->narrow);
+	ag_hist_add_rows(builder->bins, &builder->layout, task->list, begin, end, &scratch->room,
+					 scratch->narrow);
 }
 
 /* Adds the threads' tables up, cells [begin, end). */
@@ -376,8 +273,9 @@ ag_hist_build(AgHistBuilder *builder, const AgRowList *list, int64_t n_rows, AgH
 	{
 		clear(hist->cells, n_cells);
 		for (int64_t at = 0; at < n_rows && !ag_cancelled(builder->ctx); at += AG_HIST_CHUNK)
-			add_rows(builder->bins, &builder->layout, list, at,
-					 at + AG_HIST_CHUNK < n_rows ? at + AG_HIST_CHUNK : n_rows, hist->cells);
+			ag_hist_add_rows(builder->bins, &builder->layout, list, at,
+							 at + AG_HIST_CHUNK < n_rows ? at + AG_HIST_CHUNK : n_rows,
+							 &builder->scratch->room, hist->cells);
 		return ag_check_cancel(builder->ctx);
 	}
 	AG_TRY(take_scratch(builder, hist->is_wide));
@@ -396,34 +294,68 @@ take_away_body(int64_t n, const int64_t *restrict other, int64_t *restrict cells
 #define AG_TAKE_PARAMETERS int64_t n, const int64_t *restrict other, int64_t *restrict cells
 #define AG_TAKE_ARGUMENTS n, other, cells
 
-AG_LEVELS(take_away, AG_TAKE_PARAMETERS, AG_TAKE_ARGUMENTS)
+AG_LEVELS(take_away, AG_TAKE)
+
+AgHistRest
+ag_hist_rest_begin(const AgHistBuilder *builder, AgHist *parent, const AgHist *child,
+				   int64_t n_rows)
+{
+	AgHistRest rest = {.builder = builder,
+					   .cells = parent->cells,
+					   .child = child,
+					   .was_wide = parent->is_wide,
+					   .is_wide = parent->is_wide && n_rows > AG_NARROW_ROWS};
+
+	parent->is_wide = rest.is_wide;
+	return rest;
+}
 
 /*
- * In place. A wide parent whose rest has become small is made narrow on the way: cell c
+ * Cells [begin, end), in place. A wide parent whose rest has become small is made narrow on the way: cell c
  * is written only after the cells that it is made of were read.
  */
+static void
+make_rest(const AgHistRest *rest, int64_t begin, int64_t end)
+{
+	int64_t n_cells = rest->builder->layout.n_cells;
+	int64_t *g = rest->cells, *h = rest->cells + n_cells;
+	const int64_t *other = rest->child->cells;
+
+	if (!rest->was_wide)
+	{
+		take_away_at(rest->builder->level, end - begin, other + begin, g + begin);
+		return;
+	}
+	for (int64_t c = begin; c < end; c++)
+	{
+		g[c] -= rest->child->is_wide ? other[c] : other[c] >> 32;
+		h[c] -= rest->child->is_wide ? other[n_cells + c] : (int64_t) (uint32_t) other[c];
+	}
+	for (int64_t c = begin; c < end && !rest->is_wide; c++)
+		g[c] = (int64_t) ((uint64_t) g[c] << 32) + h[c];
+}
+
+void
+ag_hist_rest_make(const AgHistRest *rest, const int *features, int n)
+{
+	const AgHistLayout *layout = &rest->builder->layout;
+
+	for (int i = 0; i < n; i++)
+	{
+		int f = features[i];
+		int64_t begin = layout->offset[f];
+
+		make_rest(rest, begin,
+				  begin + (rest->builder->bins->features[f].n_bins + 1) * layout->step[f]);
+	}
+}
+
 void
 ag_hist_subtract(const AgHistBuilder *builder, AgHist *parent, const AgHist *child, int64_t n_rows)
 {
-	int64_t n_cells = builder->layout.n_cells;
-	int64_t *g = parent->cells, *h = parent->cells + n_cells;
-	const int64_t *other = child->cells;
+	AgHistRest rest = ag_hist_rest_begin(builder, parent, child, n_rows);
 
-	if (!parent->is_wide)
-	{
-		take_away_at(builder->level, n_cells, other, g);
-		return;
-	}
-	for (int64_t c = 0; c < n_cells; c++)
-	{
-		g[c] -= child->is_wide ? other[c] : other[c] >> 32;
-		h[c] -= child->is_wide ? other[n_cells + c] : (int64_t) (uint32_t) other[c];
-	}
-	if (n_rows > AG_NARROW_ROWS)
-		return;
-	for (int64_t c = 0; c < n_cells; c++)
-		g[c] = (int64_t) ((uint64_t) g[c] << 32) + h[c];
-	parent->is_wide = false;
+	make_rest(&rest, 0, builder->layout.n_cells);
 }
 
 void

@@ -68,8 +68,25 @@ AgStatus ag_hist_build(AgHistBuilder *builder, const AgRowList *list, int64_t n_
 void ag_hist_subtract(const AgHistBuilder *builder, AgHist *parent, const AgHist *child,
 					  int64_t n_rows);
 
+/* A subtraction that is made a few features at a time, when they are looked at: their cells are near then. */
+typedef struct AgHistRest
+{
+	const AgHistBuilder *builder;
+	int64_t *cells; /* the parent's, and then the rest's */
+	const AgHist *child;
+	bool was_wide, is_wide;
+} AgHistRest;
+
+/* parent is wide or narrow from now on as the rest will be, and holds nothing of a feature before that was made. */
+AgHistRest ag_hist_rest_begin(const AgHistBuilder *builder, AgHist *parent, const AgHist *child,
+							  int64_t n_rows);
+/* Each feature that is used once, in any order, by any thread. */
+void ag_hist_rest_make(const AgHistRest *rest, const int *features, int n);
+
 /* The cells that the features of bins take at most. */
 int64_t ag_hist_cells(const AgBins *bins);
+/* What ag_hist_builder_create takes for each thread, and building later, for wide histograms or not. */
+int64_t ag_hist_builder_memory(const AgBins *bins, bool is_wide);
 
 /* Feature f's sums of the first n bins: g[n], h[n]. */
 void ag_hist_load(const AgHistLayout *layout, const AgHist *hist, int f, int n, int64_t *g,

@@ -5,8 +5,10 @@
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/base/maths.h"
+#include "engine/model/lanes_avx2.h"
 #include "engine/model/vectors.h"
 
 AgCpuLevel
@@ -20,6 +22,17 @@ ag_cpu_level(void)
 		return AG_CPU_AVX2;
 #endif
 	return AG_CPU_PORTABLE;
+}
+
+int64_t
+ag_cpu_near_bytes(void)
+{
+	int64_t bytes = 0;
+
+#if defined(_SC_LEVEL1_DCACHE_SIZE)
+	bytes = sysconf(_SC_LEVEL1_DCACHE_SIZE);
+#endif
+	return bytes > 0 ? bytes : 32768;
 }
 
 /* Whether the block stays where exp_lanes needs no second step; false for NaN. */
@@ -109,10 +122,10 @@ places_body(int n, const double *x, uint8_t *places)
 #define AG_PLACES_PARAMETERS int n, const double *x, uint8_t *places
 #define AG_PLACES_ARGUMENTS n, x, places
 
-AG_LEVELS(exp, AG_EXP_PARAMETERS, AG_EXP_ARGUMENTS)
-AG_LEVELS(sigmoid, AG_EXP_PARAMETERS, AG_EXP_ARGUMENTS)
-AG_LEVELS(places, AG_PLACES_PARAMETERS, AG_PLACES_ARGUMENTS)
-AG_LEVELS(moderate, AG_MODERATE_PARAMETERS, AG_MODERATE_ARGUMENTS)
+AG_LEVELS(exp, AG_EXP)
+AG_LEVELS(sigmoid, AG_EXP)
+AG_LEVELS_WITH(places, ag_places_avx2, AG_PLACES)
+AG_LEVELS(moderate, AG_MODERATE)
 
 static int
 block_is_moderate(AgCpuLevel level, int n, const double *x)
@@ -148,7 +161,7 @@ ag_places_block(AgCpuLevel level, int n, double *x, uint8_t *places)
 {
 	for (int i = n; i % AG_LANES != 0; i++)
 		x[i] = (double) INFINITY;
-	if (level == AG_CPU_AVX512)
+	if (level != AG_CPU_PORTABLE)
 	{
 		places_at(level, n, x, places);
 		return;

@@ -21,6 +21,8 @@ typedef enum AgCpuLevel
 
 /* What this machine has. */
 AgCpuLevel ag_cpu_level(void);
+/* Bytes of its nearest cache of data; 32 KiB where it can't be asked. */
+int64_t ag_cpu_near_bytes(void);
 
 #define AG_LANES 8
 #define AG_LANES_BLOCK 256 /* the longest block; arrays have room for n rounded up to AG_LANES */

@@ -6,6 +6,7 @@
 #include "engine/base/maths.h"
 #include "engine/base/rng.h"
 #include "engine/model/lanes.h"
+#include "engine/model/lanes_avx2.h"
 #include "engine/model/vectors.h"
 
 /* Where g is in the eight bytes of an AgGradient, taken as one number. */
@@ -208,16 +209,16 @@ round_body(int n, uint64_t key, const uint32_t *rows, const AgGradient *gradient
 		double per_h, bool is_equal, uint32_t *packed, AgPackedSums *sums
 #define AG_ROUND_ARGUMENTS n, key, rows, gradients, per_g, per_h, is_equal, packed, sums
 
-AG_LEVELS(logistic, AG_LOGISTIC_PARAMETERS, AG_LOGISTIC_ARGUMENTS)
 #define AG_STEP_PARAMETERS                                                                         \
 	int64_t n, double step, double *scores, const int32_t *class_of, double per_g, double per_h,   \
 		int64_t *sum_g, int64_t *sum_h, int *is_moderate
 #define AG_STEP_ARGUMENTS n, step, scores, class_of, per_g, per_h, sum_g, sum_h, is_moderate
 
-AG_LEVELS(step, AG_STEP_PARAMETERS, AG_STEP_ARGUMENTS)
-AG_LEVELS(range, AG_RANGE_PARAMETERS, AG_RANGE_ARGUMENTS)
-AG_LEVELS(sum, AG_SUM_PARAMETERS, AG_SUM_ARGUMENTS)
-AG_LEVELS(round, AG_ROUND_PARAMETERS, AG_ROUND_ARGUMENTS)
+AG_LEVELS_WITH(logistic, ag_logistic_avx2, AG_LOGISTIC)
+AG_LEVELS_WITH(step, ag_step_avx2, AG_STEP)
+AG_LEVELS_WITH(range, ag_range_avx2, AG_RANGE)
+AG_LEVELS_WITH(sum, ag_sum_avx2, AG_SUM)
+AG_LEVELS_WITH(round, ag_round_avx2, AG_ROUND)
 
 void
 ag_logistic_block(AgCpuLevel level, int n, const double *scores, const int32_t *class_of,

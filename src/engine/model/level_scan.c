@@ -115,7 +115,7 @@ tail_body(int n, const double (*left)[AG_HIST_BINS], const double *all, double l
 		double *dens
 #define AG_TAIL_ARGUMENTS n, left, all, l2, nums, dens
 
-AG_LEVELS(tail, AG_TAIL_PARAMETERS, AG_TAIL_ARGUMENTS)
+AG_LEVELS(tail, AG_TAIL)
 
 void
 ag_level_add_tail(AgCpuLevel level, const AgBinFeature *feature, const int64_t (*sums)[4],

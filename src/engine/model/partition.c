@@ -23,9 +23,10 @@
 typedef struct AgPartitionSide
 {
 	const uint8_t *column;
-	int64_t n_bytes;       /* that may be read of it */
-	bool is_far;           /* column is worth fetching ahead */
-	uint32_t left_bits[8]; /* bit b of the 256: bin b goes left */
+	int64_t n_bytes;                 /* that may be read of it */
+	bool is_far;                     /* column is worth fetching ahead */
+	uint32_t left_bits[8];           /* bit b of the 256: bin b goes left */
+	uint8_t goes_left[AG_HIST_BINS]; /* the same as 0 or 1 */
 } AgPartitionSide;
 
 /* Splits ids[n] into left, returning how many, and right. Either may lie at or before ids itself: n slots each. */
@@ -54,17 +55,54 @@ split_plain(const AgPartitionSide *side, const uint32_t *ids, int64_t n, uint32_
 	for (int64_t i = 0; i < n; i++)
 	{
 		uint32_t id = ids[i];
-		unsigned bin = side->column[id];
-		unsigned goes_left = side->left_bits[bin >> 5] >> (bin & 31) & 1;
 
 		left[n_left] = id;
 		right[i - n_left] = id;
-		n_left += goes_left;
+		n_left += side->goes_left[side->column[id]];
 	}
 	return n_left;
 }
 
 #if defined(__x86_64__)
+/*
+ * Four rows at a time: what sorts the left ones to the front stands in a table, by which of them go left. (AVX2's own gather
+ * takes longer than four loads.)
+ */
+#define AG_ROW(i) 4 * (i), 4 * (i) + 1, 4 * (i) + 2, 4 * (i) + 3
+__attribute__((target("avx2,popcnt"))) static int64_t
+split_avx2(const AgPartitionSide *side, const uint32_t *ids, int64_t n, uint32_t *left,
+		   uint32_t *right)
+{
+	static const uint8_t orders[16][16] = {
+		{AG_ROW(0), AG_ROW(0), AG_ROW(0), AG_ROW(0)}, {AG_ROW(0), AG_ROW(0), AG_ROW(0), AG_ROW(0)},
+		{AG_ROW(1), AG_ROW(0), AG_ROW(0), AG_ROW(0)}, {AG_ROW(0), AG_ROW(1), AG_ROW(0), AG_ROW(0)},
+		{AG_ROW(2), AG_ROW(0), AG_ROW(0), AG_ROW(0)}, {AG_ROW(0), AG_ROW(2), AG_ROW(0), AG_ROW(0)},
+		{AG_ROW(1), AG_ROW(2), AG_ROW(0), AG_ROW(0)}, {AG_ROW(0), AG_ROW(1), AG_ROW(2), AG_ROW(0)},
+		{AG_ROW(3), AG_ROW(0), AG_ROW(0), AG_ROW(0)}, {AG_ROW(0), AG_ROW(3), AG_ROW(0), AG_ROW(0)},
+		{AG_ROW(1), AG_ROW(3), AG_ROW(0), AG_ROW(0)}, {AG_ROW(0), AG_ROW(1), AG_ROW(3), AG_ROW(0)},
+		{AG_ROW(2), AG_ROW(3), AG_ROW(0), AG_ROW(0)}, {AG_ROW(0), AG_ROW(2), AG_ROW(3), AG_ROW(0)},
+		{AG_ROW(1), AG_ROW(2), AG_ROW(3), AG_ROW(0)}, {AG_ROW(0), AG_ROW(1), AG_ROW(2), AG_ROW(3)}};
+	const uint8_t *column = side->column, *goes_left = side->goes_left;
+	int64_t n_left = 0, i = 0;
+
+	for (; i + 4 <= n; i += 4)
+	{
+		__m128i id = _mm_loadu_si128((const __m128i *) (ids + i));
+		unsigned which = goes_left[column[ids[i + 3]]];
+
+		which = 2 * which + goes_left[column[ids[i + 2]]];
+		which = 2 * which + goes_left[column[ids[i + 1]]];
+		which = 2 * which + goes_left[column[ids[i]]];
+		_mm_storeu_si128((__m128i *) (left + n_left),
+						 _mm_shuffle_epi8(id, _mm_loadu_si128((const __m128i *) orders[which])));
+		_mm_storeu_si128(
+			(__m128i *) (right + i - n_left),
+			_mm_shuffle_epi8(id, _mm_loadu_si128((const __m128i *) orders[15 - which])));
+		n_left += __builtin_popcount(which);
+	}
+	return n_left + split_plain(side, ids + i, n - i, left + n_left, right + i - n_left);
+}
+
 #define AG_PARTITION_AVX512 "avx512f,avx512bw,avx512vl,popcnt"
 
 /* Bins of sixteen rows from the aligned words that hold them. */
@@ -168,6 +206,8 @@ best_split(AgCpuLevel level)
 		return split_vbmi;
 	if (level == AG_CPU_AVX512)
 		return split_avx512;
+	if (level == AG_CPU_AVX2)
+		return split_avx2;
 #endif
 	(void) level;
 	return split_plain;
@@ -224,6 +264,8 @@ ag_partition(const AgContext *ctx, AgCpuLevel level, const AgBins *bins, const A
 							.scratch = scratch};
 
 	ag_split_bits(split, task.side.left_bits);
+	for (int b = 0; b < AG_HIST_BINS; b++)
+		task.side.goes_left[b] = task.side.left_bits[b >> 5] >> (b & 31) & 1;
 	if (n_rows < AG_PARTITION_PARALLEL || ag_pool_size(ctx->pool) == 1)
 		partition_alone(&task, from);
 	else

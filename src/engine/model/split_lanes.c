@@ -5,19 +5,13 @@
  * most of what a score costs, so it is made only where numerator against threshold times denominator says that the
  * cut may matter: most features never come near the best of those before them.
  */
-#include "engine/model/split_scan.h"
+#include "engine/model/split_lanes.h"
 
 #include <math.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
-
-/* How far below a threshold rounding may put a product that is not below it, and much more. */
-#define AG_SCAN_SLACK 0x1.0p-40
-/* The same in single precision, and the largest penalty that products of it don't overflow with. */
-#define AG_FILTER_SLACK 0x1.0p-18
-#define AG_FILTER_L2_MAX 1e9
 
 /* Where there are no vectors for it: unpacks and goes the obvious way. */
 static void
@@ -39,28 +33,6 @@ scan_unpacked(const AgSplitRules *rules, const AgSplitNode *node, const int64_t 
 }
 
 #if defined(__x86_64__)
-
-/* The best cut of each lane. */
-typedef struct AgLaneBest
-{
-	double score[AG_LANES], maybe[AG_LANES], at[AG_LANES];
-	int64_t left[AG_LANES]; /* sums of the left side, packed */
-} AgLaneBest;
-
-/* What the loop over eight cuts at a time reads. */
-typedef struct AgLaneScan
-{
-	const int64_t *cells; /* of value bins: a cut i lies behind cells[i] */
-	const double *rows;   /* rows before each cut, with a lane's slack, NULL: not counted */
-	int n_cuts;
-	int64_t added;     /* what the left side has beside them: missing rows */
-	double added_rows; /* and how many */
-	double sum_g, sum_h, l2;
-	double least_h; /* of a side that may be allowed */
-	double sure_h;  /* of a side that surely has enough rows */
-	double least_rows, most_rows;
-	double floor;
-} AgLaneScan;
 
 #define AG_SCAN_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
 
@@ -204,102 +176,13 @@ scan_avx512(const AgLaneScan *scan, AgLaneBest *found)
 	return true;
 }
 
-/* Four cells' running sums behind *carry. */
-__attribute__((target("avx2"))) static inline __m256i
-running_avx2(__m256i cells, __m256i *carry)
-{
-	__m256i pairs = _mm256_add_epi64(cells, _mm256_slli_si256(cells, 8));
-	__m256i second = _mm256_permute4x64_epi64(pairs, 0x50); /* 0 0 1 1 */
-
-	second = _mm256_blend_epi32(_mm256_setzero_si256(), second, 0xf0); /* - - 1 1 */
-	cells = _mm256_add_epi64(_mm256_add_epi64(pairs, second), *carry);
-	*carry = _mm256_permute4x64_epi64(cells, 0xff);
-	return cells;
-}
-
-/* Cells i.. of four, those from n_cuts on as 0. */
-__attribute__((target("avx2"))) static inline __m256i
-load_avx2(const AgLaneScan *scan, int i)
-{
-	__m256i lane = _mm256_setr_epi64x(0, 1, 2, 3);
-	__m256i in = _mm256_cmpgt_epi64(_mm256_set1_epi64x(scan->n_cuts - i), lane);
-
-	return _mm256_maskload_epi64((const long long *) (scan->cells + i), in);
-}
-
-/* Four at a time, into the first four lanes. */
-__attribute__((target("avx2"))) static bool
-scan_avx2(const AgLaneScan *scan, AgLaneBest *found)
-{
-	const __m256d sum_g = _mm256_set1_pd(scan->sum_g), sum_h = _mm256_set1_pd(scan->sum_h);
-	const __m256d l2 = _mm256_set1_pd(scan->l2), sure_h = _mm256_set1_pd(scan->sure_h);
-	const __m256d least_h = _mm256_set1_pd(scan->least_h), floor = _mm256_set1_pd(scan->floor);
-	const __m256d none = _mm256_set1_pd(-(double) INFINITY);
-	const __m256i halves = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
-	__m256d best = none, maybe = none, best_at = _mm256_setzero_pd(), threshold = floor;
-	__m256d lane = _mm256_setr_pd(0, 1, 2, 3);
-	__m256i carry = _mm256_setzero_si256(), best_left = carry;
-	bool has_any = false;
-
-	for (int i = 0; i < scan->n_cuts; i += 4, lane = _mm256_add_pd(lane, _mm256_set1_pd(4.0)))
-	{
-		__m256i left = _mm256_add_epi64(running_avx2(load_avx2(scan, i), &carry),
-										_mm256_set1_epi64x(scan->added));
-		__m256i apart = _mm256_permutevar8x32_epi32(left, halves); /* 4 hessians, 4 gradients */
-		__m256d gl = _mm256_cvtepi32_pd(_mm256_extracti128_si256(apart, 1));
-		__m256d hl = _mm256_cvtepi32_pd(_mm256_castsi256_si128(apart));
-		__m256d gr = _mm256_sub_pd(sum_g, gl), hr = _mm256_sub_pd(sum_h, hl);
-		__m256d dl = _mm256_add_pd(hl, l2), dr = _mm256_add_pd(hr, l2);
-		__m256d least = _mm256_min_pd(hl, hr), den = _mm256_mul_pd(dl, dr), score, sure, better;
-		__m256d num = _mm256_add_pd(_mm256_mul_pd(_mm256_mul_pd(gl, gl), dr),
-									_mm256_mul_pd(_mm256_mul_pd(gr, gr), dl));
-		__m256d ok = _mm256_and_pd(
-			_mm256_cmp_pd(lane, _mm256_set1_pd((double) scan->n_cuts), _CMP_LT_OQ),
-			_mm256_and_pd(_mm256_cmp_pd(least, least_h, _CMP_GE_OQ),
-						  _mm256_cmp_pd(num, _mm256_mul_pd(threshold, den), _CMP_GE_OQ)));
-
-		if (_mm256_movemask_pd(ok) == 0)
-			continue;
-		has_any = true;
-		if (scan->rows != NULL)
-		{
-			__m256d rows =
-				_mm256_add_pd(_mm256_loadu_pd(scan->rows + i), _mm256_set1_pd(scan->added_rows));
-
-			ok = _mm256_and_pd(ok,
-							   _mm256_cmp_pd(rows, _mm256_set1_pd(scan->least_rows), _CMP_GE_OQ));
-			ok =
-				_mm256_and_pd(ok, _mm256_cmp_pd(rows, _mm256_set1_pd(scan->most_rows), _CMP_LE_OQ));
-		}
-		score = _mm256_div_pd(num, den);
-		sure = _mm256_and_pd(ok, _mm256_cmp_pd(least, sure_h, _CMP_GE_OQ));
-		better = _mm256_and_pd(sure, _mm256_cmp_pd(score, best, _CMP_GT_OQ));
-		best = _mm256_blendv_pd(best, score, better);
-		best_at = _mm256_blendv_pd(best_at, lane, better);
-		best_left = _mm256_blendv_epi8(best_left, left, _mm256_castpd_si256(better));
-		maybe = _mm256_max_pd(maybe, _mm256_blendv_pd(none, score, _mm256_andnot_pd(sure, ok)));
-		threshold = _mm256_max_pd(floor, _mm256_mul_pd(best, _mm256_set1_pd(1.0 - AG_SCAN_SLACK)));
-	}
-	for (int i = 4; i < AG_LANES; i++)
-	{
-		found->score[i] = found->maybe[i] = -(double) INFINITY;
-		found->at[i] = 0.0;
-		found->left[i] = 0;
-	}
-	_mm256_storeu_pd(found->score, best);
-	_mm256_storeu_pd(found->maybe, maybe);
-	_mm256_storeu_pd(found->at, best_at);
-	_mm256_storeu_si256((__m256i *) found->left, best_left);
-	return has_any;
-}
-
 /* Scans, and takes the best of the lanes where it beats what is there: greater score, or the same at a lower bin. */
 static void
 scan_lanes(AgCpuLevel level, const AgLaneScan *lanes, bool missing_left, AgScan *scan)
 {
 	AgLaneBest found;
 
-	if (!(level == AG_CPU_AVX512 ? scan_avx512(lanes, &found) : scan_avx2(lanes, &found)))
+	if (!(level == AG_CPU_AVX512 ? scan_avx512(lanes, &found) : ag_scan_avx2(lanes, &found)))
 		return;
 	for (int i = 0; i < AG_LANES; i++)
 	{
@@ -318,7 +201,7 @@ scan_lanes(AgCpuLevel level, const AgLaneScan *lanes, bool missing_left, AgScan 
 	}
 }
 
-/* Rows before each cut, with slack for whole vectors. */
+/* Rows before each cut, filled up for whole vectors. */
 static void
 sum_rows(const AgSplitSums *sums, int n_cuts, double *rows)
 {
@@ -329,7 +212,7 @@ sum_rows(const AgSplitSums *sums, int n_cuts, double *rows)
 		sum += sums->rows[b];
 		rows[b - 1] = (double) sum;
 	}
-	for (int i = n_cuts; i % AG_LANES != 0; i++)
+	for (int i = n_cuts; i % AG_SCAN_CUTS != 0; i++)
 		rows[i] = 0.0;
 }
 
@@ -339,7 +222,7 @@ ag_scan_packed(const AgSplitRules *rules, const AgSplitNode *node, const int64_t
 {
 	bool has_missing = cells[0] != 0;
 	double never_h = (double) (rules->min_rows * rules->min_h_row);
-	double rows[AG_HIST_BINS + AG_LANES];
+	double rows[AG_HIST_BINS + AG_SCAN_CUTS];
 	AgLaneScan lanes = {.cells = cells + 1,
 						.n_cuts = has_missing ? n_bins : n_bins - 1,
 						.sum_g = (double) node->sum_g,

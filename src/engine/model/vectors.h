@@ -100,38 +100,46 @@ round_lanes(const AgDoubles *x, const AgWords *words, AgInts *rounded)
 
 /* ---- a function for each kind of CPU ---- */
 
-/* One function a level around name_body, and name_at(level, ...) that calls the right one. */
+/*
+ * One function a level around name_body, and name_at(level, ...) that calls the right one. X_PARAMETERS and X_ARGUMENTS are
+ * what they take and pass on.
+ */
 #if defined(__x86_64__)
-#define AG_LEVELS(name, PARAMETERS, ARGUMENTS)                                                     \
-	static void name##_portable(PARAMETERS)                                                        \
+#define AG_LEVELS(name, X)                                                                         \
+	__attribute__((target("avx2"))) static void name##_avx2(X##_PARAMETERS)                        \
 	{                                                                                              \
-		name##_body(ARGUMENTS);                                                                    \
+		name##_body(X##_ARGUMENTS);                                                                \
 	}                                                                                              \
-	__attribute__((target("avx2"))) static void name##_avx2(PARAMETERS)                            \
+	AG_LEVELS_WITH(name, name##_avx2, X)
+
+/* The same with another function for AVX2. */
+#define AG_LEVELS_WITH(name, for_avx2, X)                                                          \
+	static void name##_portable(X##_PARAMETERS)                                                    \
 	{                                                                                              \
-		name##_body(ARGUMENTS);                                                                    \
+		name##_body(X##_ARGUMENTS);                                                                \
 	}                                                                                              \
 	__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))) static void name##_avx512(       \
-		PARAMETERS)                                                                                \
+		X##_PARAMETERS)                                                                            \
 	{                                                                                              \
-		name##_body(ARGUMENTS);                                                                    \
+		name##_body(X##_ARGUMENTS);                                                                \
 	}                                                                                              \
-	static void name##_at(AgCpuLevel level, PARAMETERS)                                            \
+	static void name##_at(AgCpuLevel level, X##_PARAMETERS)                                        \
 	{                                                                                              \
 		if (level == AG_CPU_AVX512)                                                                \
-			name##_avx512(ARGUMENTS);                                                              \
+			name##_avx512(X##_ARGUMENTS);                                                          \
 		else if (level == AG_CPU_AVX2)                                                             \
-			name##_avx2(ARGUMENTS);                                                                \
+			for_avx2(X##_ARGUMENTS);                                                               \
 		else                                                                                       \
-			name##_portable(ARGUMENTS);                                                            \
+			name##_portable(X##_ARGUMENTS);                                                        \
 	}
 #else
-#define AG_LEVELS(name, PARAMETERS, ARGUMENTS)                                                     \
-	static void name##_at(AgCpuLevel level, PARAMETERS)                                            \
+#define AG_LEVELS(name, X)                                                                         \
+	static void name##_at(AgCpuLevel level, X##_PARAMETERS)                                        \
 	{                                                                                              \
 		(void) level;                                                                              \
-		name##_body(ARGUMENTS);                                                                    \
+		name##_body(X##_ARGUMENTS);                                                                \
 	}
+#define AG_LEVELS_WITH(name, for_avx2, X) AG_LEVELS(name, X)
 #endif
 
 #endif
