@@ -420,9 +420,126 @@ test_centers(void)
 	host_close(&host);
 }
 
+/* Keys whose upper halves tell them apart, tell a few apart, and don't at all: in order, and none lost. */
+static void
+test_sort(void)
+{
+	enum
+	{
+		N = 30000
+	};
+	uint64_t *keys = malloc(2 * N * sizeof *keys);
+
+	for (int shift = 0; shift <= 60; shift += 6)
+		for (int64_t n = 0; n <= N; n = n * 31 + 1)
+		{
+			uint64_t *sorted, sum = 0;
+			int64_t n_wrong = 0;
+
+			for (int64_t i = 0; i < n; i++)
+			{
+				keys[i] = ag_random_u64(90, (uint64_t) i) >> shift | UINT64_C(1) << 63;
+				sum += keys[i];
+			}
+			sorted = ag_keys_sort(keys, keys + N, n);
+			for (int64_t i = 0; i < n; i++)
+			{
+				n_wrong += i > 0 && sorted[i] < sorted[i - 1];
+				sum -= sorted[i];
+			}
+			AG_CHECK(n_wrong == 0 && sum == 0);
+		}
+	free(keys);
+}
+
+/* The rule of equal counts, value by value: where each bin ends, as the number of keys before. */
+static int
+slow_ends(const uint64_t *keys, int64_t n, int max_bins, int64_t *ends)
+{
+	double heavy = (double) n / max_bins, mean;
+	int64_t bins_left = max_bins, rows_left = n, in_bin = 0;
+	int n_ends = 0;
+
+	for (int64_t at = 0, next; at < n; at = next)
+	{
+		for (next = at + 1; next < n && keys[next] == keys[at];)
+			next++;
+		if ((double) (next - at) >= heavy)
+		{
+			bins_left--;
+			rows_left -= next - at;
+		}
+	}
+	mean = bins_left > 0 ? (double) rows_left / (double) bins_left : heavy;
+	for (int64_t at = 0, next, after; n_ends < max_bins - 1; at = next)
+	{
+		bool is_heavy, before_heavy;
+
+		for (next = at + 1; next < n && keys[next] == keys[at];)
+			next++;
+		if (next >= n)
+			break;
+		for (after = next + 1; after < n && keys[after] == keys[next];)
+			after++;
+		is_heavy = (double) (next - at) >= heavy;
+		before_heavy = (double) (after - next) >= heavy;
+		rows_left -= is_heavy ? 0 : next - at;
+		in_bin += next - at;
+		if (!is_heavy && (double) in_bin < mean &&
+			!(before_heavy && (double) in_bin >= (mean > 2 ? mean / 2 : 1)))
+			continue;
+		ends[n_ends++] = next;
+		in_bin = 0;
+		if (!is_heavy && --bins_left > 0)
+			mean = (double) rows_left / (double) bins_left;
+	}
+	return n_ends;
+}
+
+/* Bins end where the rule says, among values that differ, that repeat, and that fill bins. */
+static void
+test_equal_counts(void)
+{
+	enum
+	{
+		N = 20000
+	};
+	uint64_t *keys = malloc(2 * N * sizeof *keys);
+
+	for (int r = 0; r < 60; r++)
+	{
+		int64_t n = 2000 + ag_random_below(91, (uint64_t) r, N - 2000), ends[256];
+		int max_bins = 3 + (int) ag_random_below(92, (uint64_t) r, 252), n_ends, n_cuts;
+		uint32_t n_values = 300u << r % 10;
+		uint64_t *sorted;
+		double cuts[256];
+		int n_wrong = 0;
+
+		for (int64_t i = 0; i < n; i++)
+		{
+			double value = ag_random_below(93 + (uint64_t) r, (uint64_t) i, n_values);
+
+			if (r % 3 == 2 && i % 5 == 0) /* some values are far more frequent */
+				value = (double) (i % 3) * 50.0;
+			keys[i] = ag_order_key(value);
+		}
+		sorted = ag_keys_sort(keys, keys + N, n);
+		n_ends = slow_ends(sorted, n, max_bins, ends);
+		n_cuts = ag_cuts_choose(sorted, n, max_bins, 1, cuts);
+		AG_CHECK_EQ(n_cuts, n_ends);
+		for (int c = 0; c < n_cuts && c < n_ends; c++)
+			n_wrong += !(ag_order_value(sorted[ends[c] - 1]) <= cuts[c] &&
+						 cuts[c] < ag_order_value(sorted[ends[c]]));
+		AG_CHECK_EQ(n_wrong, 0);
+	}
+	free(keys);
+}
+
 int
 main(void)
 {
+	test_sort();
+	test_equal_counts();
 	test_hard_values();
 	test_told_apart();
 	test_cuts();

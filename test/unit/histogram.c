@@ -142,10 +142,11 @@ test_blocks(int n_numbers, int n_categories, bool is_part)
 		is_used[f] = !is_part || f % 3 != 1;
 	ag_hist_use(&builder, is_used);
 	AG_CHECK_EQ(builder.layout.is_fixed, n_categories == 0 && !is_part);
-	hist.cells = calloc((size_t) builder.layout.n_cells, sizeof(int64_t));
+	hist.cells = malloc((size_t) builder.layout.n_cells * sizeof(int64_t));
+	memset(hist.cells, 0x5a, (size_t) builder.layout.n_cells * sizeof(int64_t));
 	/* in two parts, the second from the middle of a list on */
-	ag_hist_add_rows(table.bins, &builder.layout, &list, 0, 2500, &room, hist.cells);
-	ag_hist_add_rows(table.bins, &builder.layout, &list, 2500, n_listed, &room, hist.cells);
+	ag_hist_add_rows(table.bins, &builder.layout, &list, 0, 2500, &room, true, hist.cells);
+	ag_hist_add_rows(table.bins, &builder.layout, &list, 2500, n_listed, &room, false, hist.cells);
 	sum_rows(table.bins, &list, n_listed, &sums);
 	AG_CHECK_EQ(n_differences(&builder, &hist, is_used, &sums), 0);
 	free(hist.cells);

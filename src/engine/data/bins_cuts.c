@@ -148,11 +148,58 @@ cut_every_value(const uint64_t *keys, int64_t n, int min_data_in_bin, double *cu
 	return n_cuts;
 }
 
+/* Values that fill a bin alone: how many rows they have. A run of `least` keys holds every least-th place at least once. */
+static int64_t
+count_heavy(const uint64_t *keys, int64_t n, int64_t least, int64_t *n_values)
+{
+	int64_t rows = 0, end = 0;
+
+	*n_values = 0;
+	for (int64_t at = 0; at < n; at += least)
+	{
+		int64_t begin = at;
+
+		if (at < end)
+			continue;
+		while (begin > end && keys[begin - 1] == keys[at])
+			begin--;
+		end = run_at(keys, n, at).next;
+		if (end - begin < least)
+			continue;
+		rows += end - begin;
+		(*n_values)++;
+	}
+	return rows;
+}
+
+/* No heavy values: each bin ends with the first value that makes it full, and the rest is shared by the bins left. */
+static int
+cut_light_values(const uint64_t *keys, int64_t n, int max_bins, double *cuts)
+{
+	double mean = (double) n / max_bins;
+	int n_cuts = 0;
+
+	for (int64_t begin = 0; n_cuts < max_bins - 1;)
+	{
+		int64_t last = begin + (int64_t) ceil(mean) - 1, end;
+
+		if (last >= n)
+			break;
+		end = run_at(keys, n, last).next;
+		if (end >= n)
+			break;
+		cuts[n_cuts++] = cut_between(ag_order_value(keys[last]), ag_order_value(keys[end]));
+		mean = (double) (n - end) / (max_bins - n_cuts);
+		begin = end;
+	}
+	return n_cuts;
+}
+
 /* Many distinct values: bins of equal count, around the values that fill one alone. */
 static int
 cut_equal_counts(const uint64_t *keys, int64_t n, int max_bins, int min_data_in_bin, double *cuts)
 {
-	int64_t bins_left, rows_left = n, in_bin = 0;
+	int64_t bins_left, rows_left, in_bin = 0, n_heavy;
 	double heavy, mean;
 	int n_cuts = 0;
 	Run run;
@@ -160,16 +207,10 @@ cut_equal_counts(const uint64_t *keys, int64_t n, int max_bins, int min_data_in_
 	if (n / min_data_in_bin < max_bins)
 		max_bins = n / min_data_in_bin > 1 ? (int) (n / min_data_in_bin) : 1;
 	heavy = (double) n / max_bins;
-	bins_left = max_bins;
-	for (int64_t at = 0; at < n; at = run.next)
-	{
-		run = run_at(keys, n, at);
-		if ((double) run.count >= heavy)
-		{
-			bins_left--;
-			rows_left -= run.count;
-		}
-	}
+	rows_left = n - count_heavy(keys, n, (int64_t) ceil(heavy), &n_heavy);
+	if (n_heavy == 0)
+		return cut_light_values(keys, n, max_bins, cuts);
+	bins_left = max_bins - n_heavy;
 	mean = bins_left > 0 ? (double) rows_left / (double) bins_left : heavy;
 	run = run_at(keys, n, 0);
 	while (run.next < n && n_cuts < max_bins - 1)

@@ -12,8 +12,10 @@
 #include "engine/model/histogram_rows.h"
 #include "engine/model/vectors.h"
 
-#define AG_HIST_CHUNK 4096            /* rows a task */
-#define AG_HIST_PARALLEL_CELLS 300000 /* updates below which one thread is quicker */
+#define AG_HIST_CHUNK 16384 /* rows a task, but fewer where threads would else get none */
+#define AG_HIST_CHUNK_LEAST 1024
+#define AG_HIST_PARALLEL_CELLS 120000 /* updates below which one thread is quicker */
+#define AG_HIST_PARALLEL_MERGE 40000  /* cells of all threads, likewise */
 
 /* One thread's tables. narrow holds n_narrow rows not yet in wide. */
 typedef struct AgHistScratch
@@ -157,12 +159,6 @@ ag_hist_builder_free(const AgContext *ctx, AgHistBuilder *builder)
 	memset(builder, 0, sizeof *builder);
 }
 
-static void
-clear(int64_t *cells, int64_t n)
-{
-	memset(cells, 0, (size_t) n * sizeof *cells);
-}
-
 /* Adds a narrow table's cells [begin, end) to a wide one. */
 static void
 widen_into(const int64_t *narrow, int64_t begin, int64_t end, int64_t n_cells, int64_t *wide)
@@ -194,18 +190,16 @@ build_task(void *arg, int64_t begin, int64_t end, int thread)
 	if (scratch->n_narrow + (end - begin) > AG_NARROW_ROWS)
 	{
 		if (!scratch->has_wide)
-			clear(scratch->wide, 2 * n_cells);
+			memset(scratch->wide, 0, 2 * (size_t) n_cells * sizeof *scratch->wide);
 		widen_into(scratch->narrow, 0, n_cells, n_cells, scratch->wide);
 		scratch->has_wide = true;
 		scratch->has_narrow = false;
 		scratch->n_narrow = 0;
 	}
-	if (!scratch->has_narrow)
-		clear(scratch->narrow, n_cells);
+	ag_hist_add_rows(builder->bins, &builder->layout, task->list, begin, end, &scratch->room,
+					 !scratch->has_narrow, scratch->narrow);
 	scratch->has_narrow = true;
 	scratch->n_narrow += end - begin;
-	ag_hist_add_rows(builder->bins, &builder->layout, task->list, begin, end, &scratch->room,
-					 scratch->narrow);
 }
 
 /* Adds the threads' tables up, cells [begin, end). */
@@ -259,6 +253,16 @@ take_scratch(AgHistBuilder *builder, bool is_wide)
 	return AG_OK;
 }
 
+/* So that no thread waits long for the last chunk of another. */
+static int64_t
+chunk_rows(const AgHistBuilder *builder, int64_t n_rows)
+{
+	int64_t n = n_rows / (2 * builder->n_threads);
+
+	n = n > AG_HIST_CHUNK_LEAST ? n : AG_HIST_CHUNK_LEAST;
+	return n < AG_HIST_CHUNK ? n : AG_HIST_CHUNK;
+}
+
 AgStatus
 ag_hist_build(AgHistBuilder *builder, const AgRowList *list, int64_t n_rows, AgHist *hist)
 {
@@ -271,16 +275,22 @@ ag_hist_build(AgHistBuilder *builder, const AgRowList *list, int64_t n_rows, AgH
 	hist->is_wide = n_rows > AG_NARROW_ROWS;
 	if (is_small && !hist->is_wide)
 	{
-		clear(hist->cells, n_cells);
-		for (int64_t at = 0; at < n_rows && !ag_cancelled(builder->ctx); at += AG_HIST_CHUNK)
-			ag_hist_add_rows(builder->bins, &builder->layout, list, at,
-							 at + AG_HIST_CHUNK < n_rows ? at + AG_HIST_CHUNK : n_rows,
-							 &builder->scratch->room, hist->cells);
+		int64_t at = 0;
+
+		do
+		{
+			int64_t end = at + AG_HIST_CHUNK < n_rows ? at + AG_HIST_CHUNK : n_rows;
+
+			ag_hist_add_rows(builder->bins, &builder->layout, list, at, end,
+							 &builder->scratch->room, at == 0, hist->cells);
+			at = end;
+		} while (at < n_rows && !ag_cancelled(builder->ctx));
 		return ag_check_cancel(builder->ctx);
 	}
 	AG_TRY(take_scratch(builder, hist->is_wide));
-	ag_pool_run(builder->ctx->pool, n_rows, AG_HIST_CHUNK, build_task, &task);
-	ag_pool_run(builder->ctx->pool, n_cells, 2048, merge_task, &task);
+	ag_pool_run(builder->ctx->pool, n_rows, chunk_rows(builder, n_rows), build_task, &task);
+	ag_pool_run(n_cells * builder->n_threads < AG_HIST_PARALLEL_MERGE ? NULL : builder->ctx->pool,
+				n_cells, 2048, merge_task, &task);
 	return ag_check_cancel(builder->ctx);
 }
 

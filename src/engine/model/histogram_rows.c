@@ -62,16 +62,30 @@ add_eight(const uint8_t *bins, int64_t value, int64_t *at)
 	at[7 * AG_HIST_BINS + (eight >> 56)] += value;
 }
 
-/* A category's two cells, both in one addition. */
+/* What a row adds to a category's two cells, in one addition. */
+typedef int64_t AgPair __attribute__((vector_size(16)));
+
 AG_INLINE void
-add_pair(int64_t *cells, unsigned bin, int64_t value)
+add_pair(int64_t *cells, unsigned bin, AgPair added)
 {
-	typedef int64_t AgPair __attribute__((vector_size(16)));
 	AgPair pair;
 
 	memcpy(&pair, cells + 2 * bin, sizeof pair);
-	pair += (AgPair){value, 1};
+	pair += added;
 	memcpy(cells + 2 * bin, &pair, sizeof pair);
+}
+
+static void
+clear_cells(int64_t *cells, int64_t n)
+{
+	memset(cells, 0, (size_t) n * sizeof *cells);
+}
+
+/* Of n features with fixed cells. */
+static void
+clear_block(int64_t *cells, int n)
+{
+	clear_cells(cells, n * AG_HIST_BINS);
 }
 
 /* ---- all features of a row at once ---- */
@@ -127,7 +141,7 @@ add_rows_tight(AgRowSource source, const AgHistLayout *layout, int64_t begin, in
 			for (int k = 0; k < n_numbers; k++)
 				cells[offset[numbers[k]] + row[numbers[k]]] += value;
 			for (int k = 0; k < n_categories; k++)
-				add_pair(cells + offset[categories[k]], row[categories[k]], value);
+				add_pair(cells + offset[categories[k]], row[categories[k]], (AgPair){value, 1});
 			break;
 		}
 		for (int k = 0; k < n_numbers; k++)
@@ -139,8 +153,8 @@ add_rows_tight(AgRowSource source, const AgHistLayout *layout, int64_t begin, in
 		}
 		for (int k = 0; k < n_categories; k++)
 		{
-			add_pair(cells + offset[categories[k]], row[categories[k]], value);
-			add_pair(cells + offset[categories[k]], next[categories[k]], next_value);
+			add_pair(cells + offset[categories[k]], row[categories[k]], (AgPair){value, 1});
+			add_pair(cells + offset[categories[k]], next[categories[k]], (AgPair){next_value, 1});
 		}
 	}
 }
@@ -183,11 +197,29 @@ take_rows(AgRowSource source, int64_t stride, int64_t begin, int64_t n, int64_t 
 	}
 }
 
-static void
-add_block8(const uint8_t *row, int64_t stride, const int64_t *values, int64_t n, int64_t *cells)
+/* Rows that will be in the room next: fetched while blocks of those in it are added, so that memory is never waited for at once. */
+typedef struct AgNextRows
 {
-	for (int64_t i = 0; i < n; i++, row += stride)
+	const AgRowSource *source;
+	int64_t at, n; /* in the list */
+} AgNextRows;
+
+/* Eight features; one row in two fetches one of the next. */
+static void
+add_block8(const uint8_t *row, int64_t stride, const int64_t *values, int64_t n, AgNextRows next,
+		   int64_t *cells)
+{
+	AgRowSource source = *next.source;
+
+	source.ids += next.at;
+	for (int64_t i = 0; i < n; i += 2, row += 2 * stride)
+	{
+		if (i / 2 < next.n)
+			__builtin_prefetch(source.rows + (int64_t) source.ids[i / 2] * source.stride);
 		add_eight(row, values[i], cells);
+		if (i + 1 < n)
+			add_eight(row + stride, values[i + 1], cells);
+	}
 }
 
 /* Four features, at any place in the row and in the table. */
@@ -216,17 +248,22 @@ add_block1(const uint8_t *bin, int64_t stride, const int64_t *values, int64_t n,
 		at[*bin] += values[i];
 }
 
-/* Two categories. */
+/* Four categories: with fewer at a time, rows of the same level would wait for each other. */
 static void
-add_pairs2(const uint8_t *row, int64_t stride, const int64_t *values, int64_t n,
+add_pairs4(const uint8_t *row, int64_t stride, const int64_t *values, int64_t n,
 		   const int *features, const uint32_t *offset, int64_t *cells)
 {
 	int64_t *a = cells + offset[features[0]], *b = cells + offset[features[1]];
+	int64_t *c = cells + offset[features[2]], *d = cells + offset[features[3]];
 
 	for (int64_t i = 0; i < n; i++, row += stride)
 	{
-		add_pair(a, row[features[0]], values[i]);
-		add_pair(b, row[features[1]], values[i]);
+		AgPair pair = {values[i], 1};
+
+		add_pair(a, row[features[0]], pair);
+		add_pair(b, row[features[1]], pair);
+		add_pair(c, row[features[2]], pair);
+		add_pair(d, row[features[3]], pair);
 	}
 }
 
@@ -234,58 +271,98 @@ static void
 add_pairs1(const uint8_t *bin, int64_t stride, const int64_t *values, int64_t n, int64_t *at)
 {
 	for (int64_t i = 0; i < n; i++, bin += stride)
-		add_pair(at, *bin, values[i]);
+		add_pair(at, *bin, (AgPair){values[i], 1});
 }
 
-/* Numbers from the k-th on, and categories, of the n rows in the room. */
+/* The n rows in the room, of fixed cells; features before the k-th are done. */
 static void
-add_blocks(const AgHistLayout *layout, int64_t stride, const AgHistRoom *room, int64_t n, int k,
-		   int64_t *cells)
+add_fixed_blocks(int n_features, const AgHistRoom *room, int64_t n, int k, bool is_new,
+				 AgNextRows next, const uint32_t *offset, int64_t *cells)
+{
+	static const int four[4] = {0, 1, 2, 3};
+	int64_t stride = next.source->stride, end = next.at + next.n;
+	int64_t share = n_features >= k + 16 ? next.n / ((n_features - k) / 8) + 1 : next.n;
+
+	for (int n_block; k < n_features; k += n_block)
+	{
+		int64_t *at = cells + k * AG_HIST_BINS;
+
+		n_block = n_features - k >= 8 ? 8 : n_features - k >= 4 ? 4 : 1;
+		if (is_new)
+			clear_block(at, n_block);
+		next.n = end - next.at < share ? end - next.at : share;
+		if (n_block == 8)
+			add_block8(room->rows + k, stride, room->values, n, next, at);
+		else if (n_block == 4)
+			add_block4(room->rows + k, stride, room->values, n, four, offset, at);
+		else
+			add_block1(room->rows + k, stride, room->values, n, at);
+		next.at += next.n;
+	}
+}
+
+/* The same of others. */
+static void
+add_tight_blocks(const AgHistLayout *layout, int64_t stride, const AgHistRoom *room, int64_t n,
+				 int64_t *cells)
 {
 	const int *features = layout->numbers;
 	const uint32_t *offset = layout->offset;
+	int k = 0;
 
-	for (; layout->is_fixed && k + 8 <= layout->n_numbers; k += 8)
-		add_block8(room->rows + k, stride, room->values, n, cells + offset[k]);
 	for (; k + 4 <= layout->n_numbers; k += 4)
 		add_block4(room->rows, stride, room->values, n, features + k, offset, cells);
 	for (; k < layout->n_numbers; k++)
 		add_block1(room->rows + features[k], stride, room->values, n, cells + offset[features[k]]);
 	features = layout->categories;
-	for (k = 0; k + 2 <= layout->n_categories; k += 2)
-		add_pairs2(room->rows, stride, room->values, n, features + k, offset, cells);
+	for (k = 0; k + 4 <= layout->n_categories; k += 4)
+		add_pairs4(room->rows, stride, room->values, n, features + k, offset, cells);
 	for (; k < layout->n_categories; k++)
 		add_pairs1(room->rows + features[k], stride, room->values, n, cells + offset[features[k]]);
 }
 
 static void
 add_rows_blocked(AgRowSource source, const AgHistLayout *layout, int64_t begin, int64_t end,
-				 const AgHistRoom *room, int64_t *cells)
+				 const AgHistRoom *room, bool is_new, int64_t *cells)
 {
 	int64_t most = AG_HIST_ROOM_BYTES / source.stride;
 	int64_t *first = layout->is_fixed && layout->n_numbers >= 8 ? cells : NULL;
 
+	if (is_new && !layout->is_fixed)
+		clear_cells(cells, layout->n_cells);
 	for (int64_t at = begin; at < end; at += most)
 	{
 		int64_t n = end - at < most ? end - at : most;
+		AgNextRows next = {&source, at + n, end - at - n < most ? end - at - n : most};
 
+		if (is_new && at == begin && first != NULL)
+			clear_block(first, 8);
 		if (source.stride == 32 && first != NULL)
 			take_rows(source, 32, at, n, end, room, first);
 		else
 			take_rows(source, source.stride, at, n, end, room, first);
-		add_blocks(layout, source.stride, room, n, first != NULL ? 8 : 0, cells);
+		if (layout->is_fixed)
+			add_fixed_blocks(layout->n_numbers, room, n, first != NULL ? 8 : 0,
+							 is_new && at == begin, next, layout->offset, cells);
+		else
+			add_tight_blocks(layout, source.stride, room, n, cells);
 	}
 }
 
 void
 ag_hist_add_rows(const AgBins *bins, const AgHistLayout *layout, const AgRowList *list,
-				 int64_t begin, int64_t end, const AgHistRoom *room, int64_t *cells)
+				 int64_t begin, int64_t end, const AgHistRoom *room, bool is_new, int64_t *cells)
 {
 	AgRowSource source = {bins->rows, bins->row_stride, list->ids, list->grads};
 
-	if (room->rows != NULL)
-		add_rows_blocked(source, layout, begin, end, room, cells);
-	else if (layout->is_fixed)
+	if (room->rows != NULL && begin < end)
+	{
+		add_rows_blocked(source, layout, begin, end, room, is_new, cells);
+		return;
+	}
+	if (is_new)
+		clear_cells(cells, layout->n_cells);
+	if (layout->is_fixed)
 		add_rows_fixed(source, layout->n_numbers, begin, end, cells);
 	else
 		add_rows_tight(source, layout, begin, end, cells);

@@ -9,8 +9,8 @@
 
 #include "engine/model/histogram.h"
 
-#define AG_HIST_ROOM_BYTES 65536
-#define AG_HIST_ROOM_ROWS 4096 /* the most that are in it */
+#define AG_HIST_ROOM_BYTES 32768
+#define AG_HIST_ROOM_ROWS 2048 /* the most that are in it */
 
 /* Rows while their blocks are added. */
 typedef struct AgHistRoom
@@ -22,8 +22,9 @@ typedef struct AgHistRoom
 /* Whether tables of so many cells, for rows of that stride, are better filled in blocks on this machine. */
 bool ag_hist_is_blocked(int64_t n_cells, int64_t row_stride);
 
-/* Adds listed rows [begin, end), no more than cells have room for. */
+/* Adds listed rows [begin, end), no more than cells have room for; is_new: cells hold nothing before. */
 void ag_hist_add_rows(const AgBins *bins, const AgHistLayout *layout, const AgRowList *list,
-					  int64_t begin, int64_t end, const AgHistRoom *room, int64_t *cells);
+					  int64_t begin, int64_t end, const AgHistRoom *room, bool is_new,
+					  int64_t *cells);
 
 #endif

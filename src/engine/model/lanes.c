@@ -125,7 +125,7 @@ places_body(int n, const double *x, uint8_t *places)
 AG_LEVELS(exp, AG_EXP)
 AG_LEVELS(sigmoid, AG_EXP)
 AG_LEVELS_WITH(places, ag_places_avx2, AG_PLACES)
-AG_LEVELS(moderate, AG_MODERATE)
+AG_LEVELS_WITH(moderate, ag_moderate_avx2, AG_MODERATE)
 
 static int
 block_is_moderate(AgCpuLevel level, int n, const double *x)

@@ -66,6 +66,16 @@ is_inside(__m256d x)
 						 _CMP_LE_OQ);
 }
 
+AG_AVX2 void
+ag_moderate_avx2(int n, const double *x, int *is_all)
+{
+	__m256d inside = _mm256_castsi256_pd(_mm256_set1_epi32(-1));
+
+	for (int i = 0; i < n; i += 4)
+		inside = _mm256_and_pd(inside, is_inside(_mm256_loadu_pd(x + i)));
+	*is_all &= _mm256_movemask_pd(inside) == 15;
+}
+
 /* A gradient and hessian of four rows with the probability p, as floats. */
 AG_AVX2_INLINE void
 gradient4(__m256d p, const int32_t *class_of, __m128 *g, __m128 *h)

@@ -22,6 +22,8 @@ void ag_sum_avx2(int64_t n, const uint32_t *ids, const AgGradient *gradients, do
 				 double per_h, int64_t *sum_g, int64_t *sum_h);
 void ag_round_avx2(int n, uint64_t key, const uint32_t *rows, const AgGradient *gradients,
 				   double per_g, double per_h, bool is_equal, uint32_t *packed, AgPackedSums *sums);
+/* Any n, and x with room for whole AG_LANES. */
+void ag_moderate_avx2(int n, const double *x, int *is_all);
 /* Any n, and x filled up. */
 void ag_places_avx2(int n, const double *x, uint8_t *places);
 #endif

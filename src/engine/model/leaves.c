@@ -132,7 +132,7 @@ ag_leaves_compute(const AgContext *ctx, AgLeaves *leaves, const AgGrower *grower
 	cut_pieces(leaves, grower);
 	for (int l = 0; l < 2 * grower->n_leaves; l++)
 		atomic_init(leaves->sums + l, 0);
-	ag_pool_run(ctx->pool, leaves->n_pieces, 4, sum_task, &task);
+	ag_pool_run(ctx->pool, leaves->n_pieces, 1, sum_task, &task);
 	ag_leaves_set(leaves, grower, loss, task.per_g, task.per_h, quantum, params);
 	return ag_check_cancel(ctx);
 }
@@ -169,6 +169,6 @@ ag_leaves_add(const AgContext *ctx, const AgLeaves *leaves, const AgGrower *grow
 					   .grower = grower,
 					   .scores = loss->scores + output * loss->n_rows};
 
-	ag_pool_run(ctx->pool, leaves->n_pieces, 4, add_task, &task);
+	ag_pool_run(ctx->pool, leaves->n_pieces, 1, add_task, &task);
 	return ag_check_cancel(ctx);
 }

@@ -171,12 +171,12 @@ step_bounded(const AgContext *ctx, AgLeaves *leaves, const AgGrower *grower, con
 	AgGradientRange range = ag_leaf_steps_range(steps, NULL);
 
 	ag_leaves_scales(&range, loss->data->n_train, &task.per_g, &task.per_h);
-	ag_pool_run(ctx->pool, leaves->n_pieces, 4, gather_task, &task);
+	ag_pool_run(ctx->pool, leaves->n_pieces, 1, gather_task, &task);
 	for (int step = 1; step < params->leaf_steps; step++)
 	{
 		for (int l = 0; l < 2 * grower->n_leaves; l++)
 			atomic_init(leaves->sums + l, 0);
-		ag_pool_run(ctx->pool, leaves->n_pieces, 4, step_task, &task);
+		ag_pool_run(ctx->pool, leaves->n_pieces, 1, step_task, &task);
 		AG_TRY(ag_check_cancel(ctx));
 		ag_leaves_set(leaves, grower, loss, task.per_g, task.per_h, quantum, params);
 		if (!ag_leaf_steps_take(steps, leaves, grower->n_leaves, step))
