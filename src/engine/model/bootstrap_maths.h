@@ -27,7 +27,7 @@ AG_MATHS_FN double
 ag_draw_weight(int kind, double temperature, double share, uint64_t key, uint32_t row,
 			   double chance)
 {
-	double u, weight, inverse;
+	double u, weight;
 
 	if (kind == AG_BOOTSTRAP_NO)
 		return 1.0;
@@ -42,8 +42,7 @@ ag_draw_weight(int kind, double temperature, double share, uint64_t key, uint32_
 		case AG_BOOTSTRAP_BERNOULLI:
 			return u < share ? 1.0 : 0.0;
 		case AG_BOOTSTRAP_MVS:
-			inverse = 1.0 / chance; /* in any case: which rows are taken nobody can guess */
-			return u < chance ? inverse : 0.0;
+			return u < chance ? 1.0 / chance : 0.0;
 		default:
 			return 1.0;
 	}
