@@ -24,6 +24,8 @@ SELECT ag_info('va_time') -> 'features' AS with_it, ag_info('va_late') -> 'featu
 -- days are not torn apart: 13 rows would be two and a half days
 SELECT va_fit('va_few', 'y', '{"time_column": "day", "holdout_frac": 0.026}');
 SELECT va_rows('va_few');
+-- most rows held out: some of the time is the models', however long the last training may take
+SELECT va_fit('va_most', 'y', '{"holdout_frac": 0.8}'), va_rows('va_most');
 -- folds forward in time: the earliest block has no score
 SELECT va_fit('va_bag', 'y', '{"time_column": "day", "num_bag_folds": 4}');
 SELECT va_rows('va_bag'), ag_info('va_bag') #> '{models,GBM_BAG_L1,children}' AS children;

@@ -12,6 +12,7 @@
 #define REFIT_SHARE 0.4 /* likewise of a model that wasn't bagged */
 /* Of the time left, for each part of the rows that is held out, to train in place; what is less than so many rows isn't waited for. */
 #define RETRAIN_SHARE 1.5
+#define RETRAIN_MOST 0.5 /* of the time at most: models come first */
 #define RETRAIN_FRACTION 0.09
 #define RETRAIN_MOST_ROWS 50 /* to one that is held out: beyond, another training is not worth it */
 
@@ -38,7 +39,7 @@ ag_fit_models_deadline(const AgFit *fit)
 	double share = REFIT_SHARE, held = (double) v->split.n_valid / (double) fit->n_rows;
 
 	if (ag_fit_retrains(fit))
-		share = held >= RETRAIN_FRACTION ? held * RETRAIN_SHARE : 0.0;
+		share = held >= RETRAIN_FRACTION ? fmin(held * RETRAIN_SHARE, RETRAIN_MOST) : 0.0;
 	else if (fit->options->refit_full == AG_REFIT_NONE)
 		return deadline;
 	if (deadline == INT64_MAX || deadline <= now)
