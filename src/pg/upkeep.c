@@ -106,6 +106,37 @@ settle(const AgPredictorRow *current, const AgFitCall *call, bool take_new)
 								 quote_literal_cstr(call->name))));
 }
 
+/* What isn't put over the model's own options: another name, and what is no object. */
+static void
+check_given(Jsonb *given, const char *model_name)
+{
+	JsonbValue name = {.type = jbvString, .val.string = {4, "name"}};
+	JsonbValue *value;
+
+	if (!JB_ROOT_IS_OBJECT(given))
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						errmsg("the options of ag_refresh must be a JSON object")));
+	value = findJsonbValueFromContainer(&given->root, JB_FOBJECT, &name);
+	if (value != NULL && value->type != jbvNull &&
+		!(value->type == jbvString && value->val.string.len == (int) strlen(model_name) &&
+		  memcmp(value->val.string.val, model_name, strlen(model_name)) == 0))
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						errmsg("ag_refresh does not take the option \"name\""),
+						errdetail("It makes a new version of model \"%s\".", model_name),
+						errhint("Use ag_fit to fit another model, or ag_rename.")));
+}
+
+static void
+refuse_dry_run(Jsonb *options)
+{
+	JsonbValue key = {.type = jbvString, .val.string = {7, "dry_run"}};
+	JsonbValue *value = findJsonbValueFromContainer(&options->root, JB_FOBJECT, &key);
+
+	if (value != NULL && value->type == jbvBool && value->val.boolean)
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						errmsg("ag_refresh does not take the option \"dry_run\"")));
+}
+
 PG_FUNCTION_INFO_V1(ag_sql_refresh);
 
 /* ag_refresh(model text, activate text, options jsonb) RETURNS text */
@@ -114,7 +145,7 @@ ag_sql_refresh(PG_FUNCTION_ARGS)
 {
 	MemoryContext caller = CurrentMemoryContext;
 	char *model, *activate;
-	Jsonb *given;
+	Jsonb *given, *options;
 	AgPredictorRow *row, *current;
 	pg_uuid_t id;
 	AgFitCall *call;
@@ -139,11 +170,12 @@ ag_sql_refresh(PG_FUNCTION_ARGS)
 						errhint("Import it again with ag_import, which makes a new version.")));
 	current = find_own(row->name, &id);
 	ag_rights_require_self(row->name, row->owner, "refresh");
-	call = ag_fit_begin(row->data, row->label, options_of(row, given));
+	if (given != NULL)
+		check_given(given, row->name);
+	options = options_of(row, given);
+	refuse_dry_run(options);
+	call = ag_fit_begin(row->data, row->label, options);
 	(void) ag_fit_in_session(call);
-	if (call->options->dry_run || strcmp(call->name, row->name) != 0)
-		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-						errmsg("ag_refresh does not take the option \"dry_run\"")));
 	take_new = strcmp(activate, "always") == 0 ||
 			   (strcmp(activate, "if_better") == 0 && is_better(current, call));
 	settle(current, call, take_new);

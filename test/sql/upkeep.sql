@@ -24,6 +24,12 @@ SELECT ag_refresh('up@1', 'if_better', '{"eval_metric": "r2"}');
 SELECT version, pinned FROM ag_models WHERE name = 'up';
 SELECT ag_refresh('up', 'perhaps');
 SELECT ag_refresh('up', options => '{"dry_run": true}');
+-- what would be ignored is refused before anything is fitted; the model's own name is none such
+SELECT ag_refresh('up', options => '{"name": "another"}');
+SELECT ag_refresh('up', options => '{"name": 5}');
+SELECT ag_refresh('up', options => '5');
+SELECT ag_refresh('up', options => '[{"time_limit": 5}]');
+SELECT ag_refresh('up', options => '{"name": "up", "dry_run": false, "time_limt": 5}');
 SELECT ag_refresh('up/GBM_BAG_L1');
 SELECT ag_refresh('nobody');
 SELECT ag_refresh(NULL) IS NULL AS none;
