@@ -22,6 +22,7 @@
 #include "utils/lsyscache.h"
 #include "utils/regproc.h"
 #include "utils/syscache.h"
+#include "utils/typcache.h"
 
 #include "pg/call.h"
 #include "pg/catalog.h"
@@ -298,6 +299,15 @@ function_name(const char *text)
 	return name;
 }
 
+/* Columns that every call would miss are an error here. */
+static void
+check_columns(const AgOpenModel *model, const char *model_name, Oid row_type)
+{
+	AgRowMap *map = ag_row_map_create(model, model_name, CurrentMemoryContext);
+
+	ag_row_map_bind(map, lookup_rowtype_tupdesc_copy(row_type, -1));
+}
+
 PG_FUNCTION_INFO_V1(ag_sql_create_function);
 
 Datum
@@ -321,6 +331,7 @@ ag_sql_create_function(PG_FUNCTION_ARGS)
 						errmsg("\"%s\" has no rows to predict for", get_rel_name(relation))));
 	ag_catalog_find(model_name, &id, &member, &row);
 	model = ag_cache_get(&id, member != NULL ? member : row->best_model, CurrentMemoryContext);
+	check_columns(model, model_name, row_type);
 	result = label_type(model, relation);
 	notice_rounding(model_name, model, result);
 	name = in_its_schema(name);
