@@ -773,8 +773,10 @@ CREATE VIEW @extschema@.ag_models WITH (security_barrier) AS
         p.rows_left_out, p.fit_time, p.created_at, p.owner,
         CASE WHEN @extschema@.ag_model_right(p.name, p.owner) <> 'predict' THEN p.data END AS data, p.pinned,
         (SELECT pg_catalog.count(*) FROM @extschema@.ag_predictor v WHERE v.name = p.name) AS versions,
-        pg_catalog.format(CASE WHEN p.problem_type IN ('binary', 'multiclass') THEN 'ag_predict_class(%L, t)'
-            WHEN p.problem_type = 'quantile' THEN 'ag_predict_quantiles(%L, t)' ELSE 'ag_predict(%L, t)' END, p.name) AS predict_with,
+        pg_catalog.format('%s(%L, %s)', CASE WHEN p.problem_type IN ('binary', 'multiclass') THEN 'ag_predict_class'
+                WHEN p.problem_type = 'quantile' THEN 'ag_predict_quantiles' ELSE 'ag_predict' END, p.name,
+            CASE WHEN p.label = 't' OR EXISTS (SELECT FROM @extschema@.ag_predictor_feature f WHERE f.predictor = p.id AND f.name = 't')
+                THEN 'row_of_t' ELSE 't' END) AS predict_with,
         @extschema@.ag_model_right(p.name, p.owner) AS my_right
     FROM @extschema@.ag_predictor p
     WHERE @extschema@.ag_model_right(p.name, p.owner) IS NOT NULL
@@ -785,7 +787,7 @@ COMMENT ON COLUMN @extschema@.ag_models.score_val IS 'validation score by eval_m
 COMMENT ON COLUMN @extschema@.ag_models.fit_time IS 'seconds';
 COMMENT ON COLUMN @extschema@.ag_models.pinned IS 'made current by ag_activate';
 COMMENT ON COLUMN @extschema@.ag_models.versions IS 'how many versions there are (name@1, name@2, ...)';
-COMMENT ON COLUMN @extschema@.ag_models.predict_with IS 'the call to paste; t is the alias of a table or sub-query';
+COMMENT ON COLUMN @extschema@.ag_models.predict_with IS 'the call to paste; t (row_of_t, where a column is called t) is the alias of a table or sub-query';
 COMMENT ON COLUMN @extschema@.ag_models.data IS 'what it was fitted on, as given to ag_fit; NULL: you may only predict';
 COMMENT ON COLUMN @extschema@.ag_models.my_right IS 'predict, inspect (see its data''s text, options and features too), or owner (all)';
 ALTER VIEW @extschema@.ag_models OWNER TO @extowner@;

@@ -95,5 +95,10 @@ SELECT ag_info('unknown');
 SELECT ag_info('known@2');
 SELECT ag_info(NULL) IS NULL AS nothing;
 SELECT ag_drop('known');
-DROP TABLE m, known;
+-- the call to paste where t is a column's name: the alias is another one
+CREATE TABLE hot AS SELECT i % 50 AS x, i % 7 AS t FROM generate_series(1, 300) i;
+SELECT ag_fit('hot', 'x', :'quick'::jsonb || '{"name": "hot"}'), ag_fit('hot', 't', :'quick'::jsonb || '{"name": "hotter"}');
+SELECT predict_with FROM ag_models WHERE name LIKE 'hot%' ORDER BY name;
+SELECT ag_drop('hot'), ag_drop('hotter');
+DROP TABLE m, known, hot;
 DROP FUNCTION level, steps;
