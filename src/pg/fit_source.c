@@ -64,8 +64,9 @@ add_column(AgFitCall *call, int column, AgType type, AgRole role)
 	call->columns[call->schema.n_columns++] = column;
 }
 
+/* What the engine would refuse, too, but when all rows have been read. */
 static void
-check_label_type(const AgSourceColumn *column)
+check_label_type(const AgSourceColumn *column, AgProblem asked)
 {
 	AgType type;
 
@@ -75,6 +76,20 @@ check_label_type(const AgSourceColumn *column)
 				 errmsg("column \"%s\" of type %s can't be a label", column->name,
 						format_type_be(column->typid)),
 				 errhint("A label is a number, a boolean, or a text or enum that names a class.")));
+	if (type == AG_TYPE_DATE || type == AG_TYPE_TIMESTAMP || type == AG_TYPE_TIME ||
+		type == AG_TYPE_INTERVAL)
+		ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+						errmsg("label column \"%s\" has type %s, which can't be predicted",
+							   column->name, format_type_be(column->typid)),
+						errhint("Predict a number made of it, for example with a query that "
+								"selects extract(epoch FROM %s).",
+								quote_identifier(column->name))));
+	if (type == AG_TYPE_TEXT && (asked == AG_PROBLEM_REGRESSION || asked == AG_PROBLEM_QUANTILE))
+		ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+						errmsg("label column \"%s\" has type %s, which %s can't predict",
+							   column->name, format_type_be(column->typid), ag_problem_name(asked)),
+						errhint("Cast the column to a number in a query, or leave out "
+								"\"problem_type\".")));
 }
 
 /* The column that an option names for a role of its own; -1: none. */
@@ -200,7 +215,7 @@ ag_fit_choose_columns(AgFitCall *call)
 		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 						errmsg("column \"%s\" can't be both sample weight and time column",
 							   source->columns[weight].name)));
-	check_label_type(&source->columns[label]);
+	check_label_type(&source->columns[label], call->options->problem);
 	call->label_name = source->columns[label].name;
 	call->schema.columns = palloc0((source->n_columns + 1) * sizeof(AgColumn));
 	call->columns = palloc0((source->n_columns + 1) * sizeof(int));

@@ -46,6 +46,10 @@ SELECT fl_fit('SELECT x, colour AS the_label FROM fl', 'the_label', '{"name": "f
 SELECT fl_fit('SELECT x, now() AS the_label FROM fl', 'the_label', '{"name": "fl_bad"}');
 SELECT fl_fit('SELECT x, word AS the_label FROM fl', 'the_label', '{"name": "fl_bad", "positive_class": "maybe"}');
 SELECT fl_fit('SELECT x, word AS the_label FROM fl', 'the_label', '{"name": "fl_bad", "eval_metric": "rmse"}');
+SELECT fl_fit('SELECT x, x * 10::numeric ^ 400 AS the_label FROM fl WHERE x > 0', 'the_label', '{"name": "fl_bad"}');
+-- a type that can't be predicted is refused before a row is read
+SELECT fl_fit('SELECT 1 / (x - x) AS z, interval ''1 day'' AS "The Label" FROM fl', 'The Label', '{"name": "fl_bad"}');
+SELECT fl_fit('SELECT 1 / (x - x) AS z, word AS the_label FROM fl', 'the_label', '{"name": "fl_bad", "problem_type": "quantile"}');
 SELECT count(*) FROM ag_predictor WHERE name = 'fl_bad';
 
 DELETE FROM ag_predictor WHERE name LIKE 'fl\_%';

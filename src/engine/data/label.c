@@ -142,8 +142,11 @@ check_column(const AgContext *ctx, const AgTable *table, const AgTableColumn *co
 						 n_nan > 0 && n_infinite > 0 ? "NaN and infinite"
 						 : n_nan > 0                 ? "NaN"
 													 : "infinite");
-			ag_error_detail(err, "%" PRId64 " of %" PRId64 " rows are concerned.",
-							n_nan + n_infinite, table->n_rows);
+			ag_error_detail(err, "%" PRId64 " of %" PRId64 " rows are concerned.%s",
+							n_nan + n_infinite, table->n_rows,
+							n_infinite > 0 && strncmp(column->sql_type, "numeric", 7) == 0
+								? " Numbers beyond the range of double precision count as infinite."
+								: "");
 			ag_error_hint(
 				err,
 				"Leave those rows out with a query, or make the values NULL: rows whose label is "
