@@ -71,6 +71,7 @@ DROP TABLE qc;
 DROP FUNCTION qc_far;
 -- errors name what is wrong
 SELECT ag_fit('qt', 'y', '{"problem_type": "quantile", "quantile_levels": []}');
+SELECT ag_fit('qt', 'y', jsonb_build_object('problem_type', 'quantile', 'quantile_levels', (SELECT jsonb_agg(i / 102.0) FROM generate_series(1, 101) i)));
 SELECT ag_fit('qt', 'y', '{"problem_type": "quantile", "quantile_levels": [0.5, 1.5]}');
 SELECT ag_fit('qt', 'y', '{"problem_type": "quantile", "quantile_levels": [0.5, 0.5]}');
 SELECT ag_fit('qt', 'y', '{"quantile_levels": [0.5]}');

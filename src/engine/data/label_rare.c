@@ -116,9 +116,8 @@ ag_label_leave_rare(const AgContext *ctx, AgTable *table, int label_column, AgPr
 	if (!is_multiclass(column, asked, sorted, n))
 	{
 		ag_log(ctx, AG_LOG_NORMAL,
-			   "\"label_count_threshold\" means nothing here: label \"%s\" has not more than two "
-			   "classes",
-			   column->name);
+			   "\"label_count_threshold\" means nothing here: it is for labels of more than two "
+			   "classes");
 		goto done;
 	}
 	/* what is written never overtakes what is read, wherever the sorted ones lie */

@@ -301,6 +301,27 @@ threshold_find(AgFit *fit, const double *proba)
 	return AG_OK;
 }
 
+/* What was asked for and can't be had of this label. */
+static void
+useless_tell(const AgFit *fit)
+{
+	const AgLabel *label = fit->label;
+
+	if (fit->options->calibrate == AG_CALIBRATE_ON && label->n_quantiles == 0 &&
+		label->n_classes < 2)
+		ag_log(&fit->ctx, AG_LOG_NORMAL,
+			   "\"calibrate\" means nothing here: there are neither probabilities nor quantiles");
+	if (fit->options->calibrate == AG_CALIBRATE_ON && label->n_classes > AG_HEAT_CLASSES)
+		ag_log(&fit->ctx, AG_LOG_NORMAL,
+			   "\"calibrate\" means nothing here: label \"%s\" has more than %d classes",
+			   fit->job->label_name, AG_HEAT_CLASSES);
+	if (fit->options->calibrate_threshold == AG_CALIBRATE_ON && label->problem != AG_PROBLEM_BINARY)
+		ag_log(&fit->ctx, AG_LOG_NORMAL,
+			   "\"calibrate_decision_threshold\" means nothing here: the problem type is %s, not "
+			   "binary",
+			   ag_problem_name(label->problem));
+}
+
 AgStatus
 ag_fit_calibrate(AgFit *fit)
 {
@@ -308,6 +329,7 @@ ag_fit_calibrate(AgFit *fit)
 	double *proba;
 	AgStatus status = AG_OK;
 
+	useless_tell(fit);
 	if (!wants_temperature(fit) && !wants_threshold(fit) && !wants_shifts(fit))
 		return AG_OK;
 	AG_TRY(best_predictions(fit, &proba));

@@ -24,8 +24,12 @@ ag_quantiles_parse(const AgOptionNode *node, AgFitOptions *options, AgError *err
 	double asked[AG_MAX_QUANTILES];
 	int n = 0;
 
-	if (node->type != AG_JSON_ARRAY || node->n_children < 1 || node->n_children > AG_MAX_QUANTILES)
+	if (node->type != AG_JSON_ARRAY)
 		return ag_option_reject(node, LEVELS, err);
+	if (node->n_children < 1 || node->n_children > AG_MAX_QUANTILES)
+		return ag_error_set(err, AG_ERR_OPTION,
+							"option \"quantile_levels\" takes " LEVELS ", not an array of %d",
+							node->n_children);
 	for (const AgOptionNode *item = node->first; item != NULL && n < AG_MAX_QUANTILES;
 		 item = item->next, n++)
 	{
