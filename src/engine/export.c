@@ -141,13 +141,17 @@ find_trees(const AgContext *ctx, const AgPredictor *predictor, const AgTrees **t
 	{
 		ag_error_set(ctx->error, AG_ERR_UNSUPPORTED, "an ensemble of %d models can't be exported",
 					 predictor->n_leaves);
-		ag_error_hint(ctx->error, "Export one of its members by name, as in 'model/GBM'; of a bag, "
-								  "one that ag_refit_full made.");
+		ag_error_hint(ctx->error,
+					  "Export one of its members by name, as in 'model/GBM'; of a bag, "
+					  "the one that \"refit_full\" made, as in 'model/GBM_BAG_L1_FULL'.");
 		return AG_ERR_UNSUPPORTED;
 	}
 	if (leaf->model.kind != AG_IMAGE_TREES)
-		return ag_error_set(ctx->error, AG_ERR_UNSUPPORTED,
-							"only models made of trees can be exported");
+	{
+		ag_error_set(ctx->error, AG_ERR_UNSUPPORTED, "only models made of trees can be exported");
+		ag_error_hint(ctx->error, "Export a member that is one by name, as in 'model/GBM'.");
+		return AG_ERR_UNSUPPORTED;
+	}
 	*trees = leaf->model.fitted;
 	return AG_OK;
 }

@@ -15,6 +15,7 @@
 #endif
 
 #include "lib/ilist.h"
+#include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
@@ -26,6 +27,8 @@
 #include "pg/settings.h"
 #include "pg/share.h"
 #include "pg/stats.h"
+
+#define MAX_MEMBERS_TOLD 20 /* in a hint */
 
 typedef struct Entry
 {
@@ -123,12 +126,27 @@ must_get(size_t n, size_t size)
 static const AgMemberRow *
 find_member(const AgMemberRow *rows, int n, const char *name)
 {
+	StringInfoData others;
+	int n_others = 0;
+
 	for (int i = 0; i < n; i++)
 		if (strcmp(rows[i].name, name) == 0)
 			return &rows[i];
+	initStringInfo(&others);
+	for (int i = 0; i < n && n_others <= MAX_MEMBERS_TOLD; i++)
+	{
+		if (!rows[i].can_infer || rows[i].fold > 0)
+			continue;
+		if (n_others++ == MAX_MEMBERS_TOLD)
+			appendStringInfoString(&others, ", ...");
+		else
+			appendStringInfo(&others, "%s\"%s\"", n_others > 1 ? ", " : "", rows[i].name);
+	}
 	ereport(ERROR,
 			(errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("the model has no member \"%s\"", name),
-			 errhint("ag_leaderboard lists the members of its ensemble.")));
+			 n_others == 0   ? errhint("ag_leaderboard lists the members of its ensemble.")
+			 : n_others == 1 ? errhint("Its only member is %s.", others.data)
+							 : errhint("Its members are %s.", others.data)));
 	return NULL;
 }
 

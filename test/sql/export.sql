@@ -75,6 +75,7 @@ SELECT ag_export('number/GBM', 'lightgbm_text');
 SELECT ag_export('three/GBM', 'sql');
 SELECT ag_export('line/LR', 'json');
 SELECT ag_export('bag/GBM_BAG_L1', 'json');
+SELECT ag_export('bag/NOPE', 'json');
 SELECT ag_export('dated/GBM', 'lightgbm_text');
 SELECT ag_export('forest/RF', 'lightgbm_text');
 SELECT ag_export('nobody', 'json');

@@ -67,6 +67,7 @@ SELECT ag_predict('rent', f.*) IS NOT NULL AS ok FROM f;
 SELECT ag_predict('rent/GBM', s) = ag_predict('rent@1/GBM', s) AS same
 FROM (SELECT 12 AS size, 'hill' AS district, date '2020-01-09' AS built) s;
 SELECT ag_predict('rent/NOPE', s) FROM (SELECT 12 AS size, 'hill' AS district, date '2020-01-09' AS built) s;
+SELECT ag_predict('rent@1/GBM@1', s) FROM (SELECT 12 AS size, 'hill' AS district, date '2020-01-09' AS built) s;
 SELECT ag_predict('rent@7', s) FROM (SELECT 12 AS size) s;
 SELECT ag_predict('rant', s) FROM (SELECT 12 AS size) s;
 SELECT ag_predict(m, s) FROM (SELECT 12 AS size) s, unnest(ARRAY['']) m;
