@@ -442,7 +442,7 @@ CREATE FUNCTION @extschema@.ag_predict_table(model text, data text, key_column t
     RETURNS TABLE (key text, prediction text, value double precision, proba jsonb, quantiles double precision[])
     LANGUAGE c VOLATILE PARALLEL UNSAFE COST 100000 SUPPORT @extschema@.ag_predict_support AS 'MODULE_PATHNAME', 'ag_sql_predict_table';
 COMMENT ON FUNCTION @extschema@.ag_predict_table(text, text, text) IS
-    'predicts every row of a table or query, in the order in which it gives them: prediction as text, its number (NULL for a class that is a text), the classes'' probabilities (NULL for numbers), quantiles (NULL but for quantile regression); key: the value of key_column; work_mem holds the result, what is more goes into a temporary file';
+    'predicts every row of a table or query, in the order in which it gives them, a large table by several processes: prediction as text, its number (NULL for a class that is a text), the classes'' probabilities (NULL for numbers), quantiles (NULL but for quantile regression); key: the value of key_column; work_mem holds the result, what is more goes into a temporary file';
 
 CREATE FUNCTION @extschema@.ag_model_handler() RETURNS language_handler
     LANGUAGE c AS 'MODULE_PATHNAME', 'ag_sql_language_handler';

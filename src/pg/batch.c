@@ -11,12 +11,13 @@
 #include "pg/errors.h"
 #include "pg/row.h"
 
-typedef struct Receiver
+struct AgBatchReader
 {
 	DestReceiver pub;
 	const AgOpenModel *model;
 	AgRowMap *map;
-	int key_column; /* in the rows, from 0; -1: none */
+	int key;        /* among the source's columns; -1: none */
+	int key_column; /* in the rows, from 0 */
 	FmgrInfo key_output;
 	AgBatchTake take;
 	void *arg;
@@ -27,17 +28,23 @@ typedef struct Receiver
 	char **keys;       /* likewise */
 	AgBatch batch;
 	int64 n_rows;
-	const AgSource *source;
-} Receiver;
+	AgSource *source;
+	bool has_selected; /* the source's columns, for all rows or for blocks */
+	bool is_bound;     /* to the rows' descriptor */
+};
 
 static void
 receiver_startup(DestReceiver *self, int operation, TupleDesc desc)
 {
-	Receiver *receiver = (Receiver *) self;
-	MemoryContext caller = MemoryContextSwitchTo(receiver->home);
+	AgBatchReader *receiver = (AgBatchReader *) self;
+	MemoryContext caller;
 
 	ag_source_check(receiver->source, desc);
+	if (receiver->is_bound)
+		return;
+	caller = MemoryContextSwitchTo(receiver->home);
 	ag_row_map_bind(receiver->map, desc);
+	receiver->is_bound = true;
 	if (receiver->key_column >= 0)
 	{
 		Oid output;
@@ -51,7 +58,7 @@ receiver_startup(DestReceiver *self, int operation, TupleDesc desc)
 }
 
 static void
-hand_over(Receiver *receiver)
+hand_over(AgBatchReader *receiver)
 {
 	MemoryContext caller;
 
@@ -65,7 +72,7 @@ hand_over(Receiver *receiver)
 }
 
 static void
-keep_key(Receiver *receiver, TupleTableSlot *slot)
+keep_key(AgBatchReader *receiver, TupleTableSlot *slot)
 {
 	bool is_null;
 	Datum datum = slot_getattr(slot, receiver->key_column + 1, &is_null);
@@ -79,7 +86,7 @@ keep_key(Receiver *receiver, TupleTableSlot *slot)
 static bool
 receiver_receive(TupleTableSlot *slot, DestReceiver *self)
 {
-	Receiver *receiver = (Receiver *) self;
+	AgBatchReader *receiver = (AgBatchReader *) self;
 	AgPredictor *predictor = receiver->model->predictor;
 	MemoryContext caller = MemoryContextSwitchTo(receiver->row);
 
@@ -117,49 +124,92 @@ ag_batch_want(const AgOpenModel *model, AgSource *source)
 	}
 }
 
+AgBatchReader *
+ag_batch_open(const char *data, const char *name, const AgOpenModel *model, const char *key_column,
+			  AgBatchTake take, void *arg)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	AgBatchReader *reader = palloc0(sizeof(AgBatchReader));
+
+	reader->pub.rStartup = receiver_startup;
+	reader->pub.receiveSlot = receiver_receive;
+	reader->pub.rShutdown = receiver_done;
+	reader->pub.rDestroy = receiver_done;
+	reader->pub.mydest = DestTuplestore; /* SPI takes DestNone for a utility command */
+	reader->model = model;
+	reader->map = ag_row_map_create(model, name, caller);
+	reader->take = take;
+	reader->arg = arg;
+	reader->home = caller;
+	reader->row = AllocSetContextCreate(caller, "ag_pg batch row", ALLOCSET_DEFAULT_SIZES);
+	reader->lot = AllocSetContextCreate(caller, "ag_pg batch", ALLOCSET_DEFAULT_SIZES);
+	reader->features = MemoryContextAllocHuge(
+		caller, sizeof(double) * AG_BATCH_ROWS * Max(ag_predictor_features(model->predictor), 1));
+	reader->keys = palloc0(sizeof(char *) * AG_BATCH_ROWS);
+	reader->batch.features = reader->features;
+	reader->batch.keys = key_column != NULL ? reader->keys : NULL;
+	reader->key = reader->key_column = -1;
+	SPI_connect();
+	reader->source = ag_source_open(data);
+	ag_batch_want(model, reader->source);
+	if (key_column != NULL)
+	{
+		reader->key = ag_source_find_column(reader->source, key_column, "key");
+		reader->source->columns[reader->key].wanted = true;
+	}
+	return reader;
+}
+
+const AgSource *
+ag_batch_source(const AgBatchReader *reader)
+{
+	return reader->source;
+}
+
+static void
+find_key(AgBatchReader *reader)
+{
+	if (reader->key >= 0)
+		reader->key_column = reader->source->columns[reader->key].position;
+	reader->has_selected = true;
+}
+
+void
+ag_batch_read(AgBatchReader *reader)
+{
+	ag_source_select(reader->source);
+	find_key(reader);
+	ag_source_run(reader->source, &reader->pub);
+	hand_over(reader);
+}
+
+void
+ag_batch_read_blocks(AgBatchReader *reader, BlockNumber first, BlockNumber end)
+{
+	if (!reader->has_selected)
+	{
+		ag_source_select_blocks(reader->source);
+		find_key(reader);
+	}
+	ag_source_run_blocks(reader->source, first, end, &reader->pub);
+	hand_over(reader);
+}
+
+int64
+ag_batch_close(AgBatchReader *reader)
+{
+	SPI_finish();
+	return reader->n_rows;
+}
+
 int64
 ag_batch_run(const char *data, const char *name, const AgOpenModel *model, const char *key_column,
 			 AgBatchTake take, void *arg)
 {
-	MemoryContext caller = CurrentMemoryContext;
-	Receiver *receiver = palloc0(sizeof(Receiver));
-	AgSource *source;
-	int key = -1;
+	AgBatchReader *reader = ag_batch_open(data, name, model, key_column, take, arg);
 
-	receiver->pub.rStartup = receiver_startup;
-	receiver->pub.receiveSlot = receiver_receive;
-	receiver->pub.rShutdown = receiver_done;
-	receiver->pub.rDestroy = receiver_done;
-	receiver->pub.mydest = DestTuplestore; /* SPI takes DestNone for a utility command */
-	receiver->model = model;
-	receiver->map = ag_row_map_create(model, name, caller);
-	receiver->take = take;
-	receiver->arg = arg;
-	receiver->home = caller;
-	receiver->row = AllocSetContextCreate(caller, "ag_pg batch row", ALLOCSET_DEFAULT_SIZES);
-	receiver->lot = AllocSetContextCreate(caller, "ag_pg batch", ALLOCSET_DEFAULT_SIZES);
-	receiver->features = MemoryContextAllocHuge(
-		caller, sizeof(double) * AG_BATCH_ROWS * Max(ag_predictor_features(model->predictor), 1));
-	receiver->keys = palloc0(sizeof(char *) * AG_BATCH_ROWS);
-	receiver->batch.features = receiver->features;
-	receiver->batch.keys = key_column != NULL ? receiver->keys : NULL;
-	receiver->key_column = -1;
-	SPI_connect();
-	source = ag_source_open(data);
-	ag_batch_want(model, source);
-	if (key_column != NULL)
-	{
-		key = ag_source_find_column(source, key_column, "key");
-		source->columns[key].wanted = true;
-	}
-	ag_source_select(source);
-	receiver->source = source;
-	if (key >= 0)
-		receiver->key_column = source->columns[key].position;
-	ag_source_run(source, &receiver->pub);
-	hand_over(receiver);
-	SPI_finish();
-	return receiver->n_rows;
+	ag_batch_read(reader);
+	return ag_batch_close(reader);
 }
 
 void

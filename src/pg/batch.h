@@ -9,7 +9,7 @@
 #include "pg/cache.h"
 #include "pg/source.h"
 
-#define AG_BATCH_ROWS 256
+#define AG_BATCH_ROWS 512
 
 /* Rows as the model's features. keys: one text a row (NULL where it is NULL), or NULL without a key column. */
 typedef struct AgBatch
@@ -22,10 +22,25 @@ typedef struct AgBatch
 /* Called with each batch, in a memory context that is reset afterwards. */
 typedef void (*AgBatchTake)(void *arg, const AgBatch *batch);
 
+/* Data at hand, and where its rows go. Between opening and closing it no other SPI connection can be made and left open. */
+typedef struct AgBatchReader AgBatchReader;
+
 /*
- * Reads data (a table's name or a query) as the caller, within its snapshot, and only the columns that the model (called name)
- * uses, and the key column where it isn't NULL. Gives the number of rows.
+ * Opens data (a table's name or a query) to be read as the caller, within its snapshot, and only the columns that the model (called
+ * name) uses, and the key column where it isn't NULL.
  */
+extern AgBatchReader *ag_batch_open(const char *data, const char *name, const AgOpenModel *model,
+									const char *key_column, AgBatchTake take, void *arg);
+extern const AgSource *ag_batch_source(const AgBatchReader *reader);
+
+/* Either all rows, or those of blocks [first, end) of a table (see ag_source_run_blocks), this as often as one likes. */
+extern void ag_batch_read(AgBatchReader *reader);
+extern void ag_batch_read_blocks(AgBatchReader *reader, BlockNumber first, BlockNumber end);
+
+/* Gives the number of rows read. */
+extern int64 ag_batch_close(AgBatchReader *reader);
+
+/* All of that. */
 extern int64 ag_batch_run(const char *data, const char *name, const AgOpenModel *model,
 						  const char *key_column, AgBatchTake take, void *arg);
 

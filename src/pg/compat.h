@@ -9,6 +9,7 @@
 
 #include <poll.h>
 
+#include "access/tableam.h"
 #include "access/xlog.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_authid.h"
@@ -25,6 +26,7 @@
 #include "utils/memutils.h"
 #include "utils/portal.h"
 #include "utils/regproc.h"
+#include "utils/rel.h"
 #include "utils/snapshot.h"
 #include "utils/varlena.h"
 #if PG_VERSION_NUM >= 140000
@@ -74,6 +76,7 @@ typedef enum AgWaitEvent
 	AG_WAIT_ORDERS,  /* the launcher for something to launch */
 	AG_WAIT_JOB,     /* ag_wait and ag_cancel */
 	AG_WAIT_PROBE,   /* ag_gpus and ag_doctor for the GPUs */
+	AG_WAIT_PREDICT, /* ag_predict_table for rows of its workers */
 	AG_WAIT_LAST
 } AgWaitEvent;
 
@@ -81,8 +84,8 @@ static inline uint32
 ag_wait_event(AgWaitEvent event)
 {
 #if PG_VERSION_NUM >= 170000
-	static const char *const names[AG_WAIT_LAST] = {"AgFit",    "AgWorker", "AgTrainer", "AgTurn",
-													"AgOrders", "AgJob",    "AgProbe"};
+	static const char *const names[AG_WAIT_LAST] = {
+		"AgFit", "AgWorker", "AgTrainer", "AgTurn", "AgOrders", "AgJob", "AgProbe", "AgPredict"};
 	static uint32 known[AG_WAIT_LAST];
 
 	if (known[event] == 0)
@@ -169,13 +172,17 @@ ag_spi_context(void *query)
 }
 #endif
 
-/* 14 can send a prepared plan's rows to a receiver directly; before, a cursor's portal does, which says no query in its errors. */
+/*
+ * 14 can send a prepared plan's rows to a receiver directly; before, a cursor's portal does, which says no query in its errors. parameters:
+ * NULL for none.
+ */
 static inline int
-ag_spi_execute_to(SPIPlanPtr plan, DestReceiver *receiver)
+ag_spi_execute_to(SPIPlanPtr plan, ParamListInfo parameters, DestReceiver *receiver)
 {
 #if PG_VERSION_NUM >= 140000
 	SPIExecuteOptions options = {0};
 
+	options.params = parameters;
 	options.read_only = true;
 	options.must_return_tuples = true;
 	options.dest = receiver;
@@ -184,7 +191,7 @@ ag_spi_execute_to(SPIPlanPtr plan, DestReceiver *receiver)
 	CachedPlanSource *source = linitial(SPI_plan_get_plan_sources(plan));
 	ErrorContextCallback context = {error_context_stack, ag_spi_context,
 									unconstify(char *, source->query_string)};
-	Portal portal = SPI_cursor_open(NULL, plan, NULL, NULL, true);
+	Portal portal = SPI_cursor_open_with_paramlist(NULL, plan, parameters, true);
 
 	error_context_stack = &context;
 	receiver->rStartup(receiver, CMD_SELECT, portal->tupDesc);
@@ -192,6 +199,17 @@ ag_spi_execute_to(SPIPlanPtr plan, DestReceiver *receiver)
 	error_context_stack = context.previous;
 	SPI_cursor_close(portal);
 	return SPI_OK_SELECT;
+#endif
+}
+
+/* 14 can read a range of a table's blocks by a query on ctid. */
+static inline bool
+ag_has_tid_ranges(Relation relation)
+{
+#if PG_VERSION_NUM >= 140000
+	return relation->rd_tableam != NULL && relation->rd_tableam->scan_set_tidrange != NULL;
+#else
+	return false;
 #endif
 }
 

@@ -13,6 +13,7 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_collation.h"
+#include "catalog/pg_type.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
@@ -231,19 +232,21 @@ open_table(AgSource *source, const char *data)
 	relation_close(relation, NoLock); /* the lock stays: its columns must not change under us */
 }
 
-/* SPI leaves its own memory context the current one. */
+/* SPI leaves its own memory context the current one. of_blocks: with two parameters, and planned once, whatever they are. */
 static SPIPlanPtr
-prepare(const char *sql)
+prepare(const char *sql, bool of_blocks)
 {
+	static Oid types[2] = {TIDOID, TIDOID};
 	MemoryContext context = CurrentMemoryContext;
-	SPIPlanPtr plan = SPI_prepare(sql, 0, NULL);
+	SPIPlanPtr plan =
+		SPI_prepare_cursor(sql, of_blocks ? 2 : 0, types, of_blocks ? CURSOR_OPT_GENERIC_PLAN : 0);
 
 	MemoryContextSwitchTo(context);
 	return plan;
 }
 
 static void
-select_from_table(AgSource *source)
+select_from_table(AgSource *source, bool of_blocks)
 {
 	StringInfoData sql;
 	int n = 0;
@@ -260,8 +263,9 @@ select_from_table(AgSource *source)
 		column->position = n;
 		appendStringInfo(&sql, "%s%s", n++ > 0 ? ", " : "", quote_identifier(column->name));
 	}
-	appendStringInfo(&sql, " FROM %s", source->qualified);
-	source->plan = prepare(sql.data);
+	appendStringInfo(&sql, " FROM %s%s%s", of_blocks ? "ONLY " : "", source->qualified,
+					 of_blocks ? " WHERE ctid >= $1 AND ctid < $2" : "");
+	source->plan = prepare(sql.data, of_blocks);
 	if (source->plan == NULL)
 		elog(ERROR, "could not prepare the reading of \"%s\": %s", source->table,
 			 SPI_result_code_string(SPI_result));
@@ -284,7 +288,7 @@ open_query(AgSource *source, const char *data)
 	CachedPlanSource *cached;
 	Query *query;
 
-	source->plan = prepare(data);
+	source->plan = prepare(data, false);
 	if (source->plan == NULL)
 		elog(ERROR, "could not prepare the query: %s", SPI_result_code_string(SPI_result));
 	sources = SPI_plan_get_plan_sources(source->plan);
@@ -344,7 +348,13 @@ void
 ag_source_select(AgSource *source)
 {
 	if (source->table != NULL)
-		select_from_table(source);
+		select_from_table(source, false);
+}
+
+void
+ag_source_select_blocks(AgSource *source)
+{
+	select_from_table(source, true);
 }
 
 void
@@ -362,8 +372,15 @@ ag_source_check(const AgSource *source, TupleDesc desc)
 	}
 }
 
-void
-ag_source_run(AgSource *source, DestReceiver *receiver)
+static void
+set_locally(const char *setting, const char *value)
+{
+	(void) set_config_option(setting, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
+							 false);
+}
+
+static void
+run(AgSource *source, ParamListInfo blocks, DestReceiver *receiver)
 {
 	bool was_read_only = XactReadOnly;
 	int level = NewGUCNestLevel();
@@ -375,12 +392,41 @@ ag_source_run(AgSource *source, DestReceiver *receiver)
 	 */
 	XactReadOnly = true;
 	/* The order of rows doesn't matter to a fit, but the same rows in the same order are easier to debug. */
-	(void) set_config_option("synchronize_seqscans", "off", PGC_USERSET, PGC_S_SESSION,
-							 GUC_ACTION_SAVE, true, 0, false);
+	set_locally("synchronize_seqscans", "off");
+	if (blocks != NULL) /* else each range might be looked for in the whole table */
+	{
+		set_locally("enable_tidscan", "on");
+		set_locally("enable_seqscan", "off");
+	}
 	/* No parallel plan either: SPI_prepare without CURSOR_OPT_PARALLEL_OK never makes one. */
-	result = ag_spi_execute_to(source->plan, receiver);
+	result = ag_spi_execute_to(source->plan, blocks, receiver);
 	if (result < 0)
 		elog(ERROR, "could not read the data: %s", SPI_result_code_string(result));
 	AtEOXact_GUC(true, level);
 	XactReadOnly = was_read_only;
+}
+
+void
+ag_source_run(AgSource *source, DestReceiver *receiver)
+{
+	run(source, NULL, receiver);
+}
+
+void
+ag_source_run_blocks(AgSource *source, BlockNumber first, BlockNumber end, DestReceiver *receiver)
+{
+	ItemPointerData bounds[2];
+	ParamListInfo parameters = makeParamList(lengthof(bounds));
+
+	ItemPointerSet(&bounds[0], first, 0);
+	ItemPointerSet(&bounds[1], end, 0);
+	for (size_t i = 0; i < lengthof(bounds); i++)
+	{
+		parameters->params[i].value = PointerGetDatum(&bounds[i]);
+		parameters->params[i].isnull = false;
+		parameters->params[i].pflags = PARAM_FLAG_CONST;
+		parameters->params[i].ptype = TIDOID;
+	}
+	run(source, parameters, receiver);
+	pfree(parameters);
 }

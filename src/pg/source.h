@@ -9,6 +9,7 @@
 #include "postgres.h"
 
 #include "executor/spi.h"
+#include "storage/block.h"
 #include "tcop/dest.h"
 
 typedef struct AgSourceColumn
@@ -53,6 +54,9 @@ extern int ag_source_find_column(const AgSource *source, const char *name, const
 /* Makes ready to read: afterwards rows hold at least the wanted columns, each at its position. */
 extern void ag_source_select(AgSource *source);
 
+/* The same, to read blocks of a table, which ag_has_tid_ranges must say yes to; of its own only, no other that inherits from it. */
+extern void ag_source_select_blocks(AgSource *source);
+
 /*
  * For a receiver's rStartup: ERROR unless the rows' descriptor has the wanted columns that the source was opened with. A plan may
  * be made again between the look at its columns and its run, and then mean other types.
@@ -64,5 +68,9 @@ extern void ag_source_check(const AgSource *source, TupleDesc desc);
  * and row-level security count, functions in the query can't write, no parallel plan is used.
  */
 extern void ag_source_run(AgSource *source, DestReceiver *receiver);
+
+/* The same for the rows in blocks [first, end) of a table, in the order in which they lie there. May be called again and again. */
+extern void ag_source_run_blocks(AgSource *source, BlockNumber first, BlockNumber end,
+								 DestReceiver *receiver);
 
 #endif
