@@ -9,7 +9,7 @@
 #include "pg/cache.h"
 #include "pg/source.h"
 
-#define AG_BATCH_ROWS 512
+#define AG_BATCH_ROWS 256
 
 /* Rows as the model's features. keys: one text a row (NULL where it is NULL), or NULL without a key column. */
 typedef struct AgBatch

@@ -426,6 +426,67 @@ bytes_and_damage(void)
 	mixed_free(&mixed);
 }
 
+/* Many rows give the same bytes as each alone, ties and odd values too. */
+static void
+many_rows(void)
+{
+	static const int64_t counts[] = {1, 3, 4, 8, 9, 63, 64, 65, 130, 200};
+	enum
+	{
+		N = 200
+	};
+	static double features[N * MIXED_FEATURES], out[N * 3], alone[N * 3];
+	Mixed mixed = mixed_make(41, 400);
+
+	for (int64_t i = 7; i < 400; i += 7) /* equal rows */
+		for (int f = 0; f < MIXED_FEATURES; f++)
+			mixed.cells[f][i] = mixed.cells[f][i - 7];
+	for (int64_t i = 0; i < N; i++)
+		for (int f = 0; f < MIXED_FEATURES; f++)
+			features[i * MIXED_FEATURES + f] =
+				i % 3 == 0 ? odd_value(ag_key(42, (uint64_t) i), (uint32_t) f)
+						   : mixed.cells[f][200 + i];
+	for (int p = 0; p < 2; p++)
+		for (int k = 1; k <= 300; k = 4 * k + 1)
+		{
+			AgTrainData data =
+				mixed_data(&mixed, p ? AG_PROBLEM_REGRESSION : AG_PROBLEM_MULTICLASS, 333);
+			AgKnnParams params = defaults();
+			Fitted fitted;
+			AgKnn *again;
+			uint8_t *bytes;
+			size_t size;
+			void *scratch;
+
+			params.n_neighbors = k;
+			params.weights = k % 2;
+			data.n_valid = 0;
+			fitted = train(&mixed.columns, MIXED_FEATURES, 400, &data, params);
+			AG_REQUIRE(fitted.status == AG_OK);
+			bytes = image_of(fitted.result.model, &size);
+			AG_REQUIRE(ag_knn_read(&ctx, bytes, size, &again) == AG_OK);
+			scratch = malloc(ag_knn_scratch_bytes(again) * N);
+			for (int64_t i = 0; i < N; i++)
+				ag_knn_run(again, features + i * MIXED_FEATURES, scratch,
+						   alone + i * ag_knn_n_out(again));
+			for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++)
+			{
+				size_t n = (size_t) counts[c] * ag_knn_n_out(again);
+
+				for (int i = 0; i < N * 3; i++)
+					out[i] = -77.0;
+				ag_knn_run_rows(again, counts[c], features, scratch, out);
+				AG_CHECK(memcmp(out, alone, n * sizeof *out) == 0);
+				AG_CHECK(n == N * 3 || out[n] == -77.0);
+			}
+			free(scratch);
+			ag_knn_free(again);
+			ag_mem_free(&mem, bytes);
+			drop(&fitted);
+		}
+	mixed_free(&mixed);
+}
+
 static void
 no_memory(void)
 {
@@ -486,6 +547,7 @@ main(void)
 	odd_tables();
 	stops();
 	bytes_and_damage();
+	many_rows();
 	no_memory();
 	AG_CHECK_EQ(atomic_load(&mem.used_bytes), 0);
 	return ag_unit_done("knn");

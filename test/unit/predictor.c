@@ -74,6 +74,7 @@ stored_open(Stored *s, AgType label_type)
 		s->parts[i].member = i;
 		s->parts[i].data = s->images[i].data;
 		s->parts[i].size = s->images[i].size;
+		s->parts[i].layout = NULL;
 	}
 	ag_label_free(label);
 	ag_table_free(table);

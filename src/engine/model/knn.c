@@ -176,6 +176,28 @@ find_arrays(const AgContext *ctx, const AgImage *image, AgKnn *knn)
 	return ctx->trusts_images ? AG_OK : check(ctx, knn);
 }
 
+/* What comparing many rows needs beside the image. Lanes without a row have no norm, as they have no numbers. */
+static AgStatus
+add_norms(const AgContext *ctx, AgKnn *knn)
+{
+	size_t n = (size_t) n_panels(knn) * AG_PANEL;
+	float *norms = ag_arena_alloc(&knn->arena, n, sizeof *norms);
+
+	if (norms == NULL)
+		return ag_mem_error(ctx->mem, n * sizeof *norms, ctx->error);
+	for (size_t i = 0; i < n; i++)
+	{
+		const float *numbers =
+			knn->panels + i / AG_PANEL * AG_PANEL * knn->n_numbers + i % AG_PANEL;
+
+		norms[i] = 0.0f;
+		for (uint32_t j = 0; j < knn->n_numbers; j++)
+			norms[i] += numbers[(size_t) j * AG_PANEL] * numbers[(size_t) j * AG_PANEL];
+	}
+	knn->norms = norms;
+	return AG_OK;
+}
+
 AgStatus
 ag_knn_read(const AgContext *ctx, const void *image_bytes, size_t size, AgKnn **knn)
 {
@@ -195,6 +217,8 @@ ag_knn_read(const AgContext *ctx, const void *image_bytes, size_t size, AgKnn **
 	}
 	made->arena = arena;
 	status = find_arrays(ctx, &image, made);
+	if (status == AG_OK)
+		status = add_norms(ctx, made);
 	if (status != AG_OK)
 		ag_knn_free(made);
 	else

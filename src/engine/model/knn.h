@@ -55,6 +55,8 @@ typedef struct AgKnn
 	const uint32_t *labels;   /* [n_rows] classes, or none */
 	const float *row_weights; /* [n_rows] in [0, 1], or NULL */
 	const double *fallback;   /* [n_out] the mean or the shares: where no neighbour votes */
+	const float
+		*norms; /* [n_panels][AG_PANEL] sums of rows' squares; NULL but in a model that was read */
 	const AgDense *dense;
 	AgDense *own_dense; /* set when the model was read from an image */
 	AgArena arena;      /* owns this struct, and the arrays unless they lie in an image */
@@ -92,6 +94,9 @@ uint32_t ag_knn_n_out(const AgKnn *knn);
 size_t ag_knn_scratch_bytes(const AgKnn *knn);
 /* One row: the value, or the classes' probabilities. Always finite, no allocation; one scratch a thread. */
 void ag_knn_run(const AgKnn *knn, const double *features, void *scratch, double *out);
+/* Many rows, faster: the same bytes. scratch: n_rows times as much. */
+void ag_knn_run_rows(const AgKnn *knn, int64_t n_rows, const double *features, void *scratch,
+					 double *out);
 
 /* A training row and how far it is: what search and vote pass on. */
 typedef struct AgNeighbor

@@ -1,20 +1,12 @@
 /*
- * knn_train.c - the KNN family's training: the rows that are kept, and the neighbours of many rows at once.
- *
- * Validation rows go in groups past the panels, and panels in stretches that stay in the cache while all rows of the group
- * are compared with them. The comparison is a cheap bound; only rows that pass it are measured.
+ * knn_train.c - the KNN family's training: the rows that are kept, and the predictions of validation rows.
  */
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "engine/base/threads.h"
-#include "engine/base/vector.h"
-#include "engine/model/knn.h"
-
-#define GROUP 64                     /* queries of a task, a multiple of AG_QUERIES */
-#define STRETCH_BYTES (128u * 1024u) /* of panels */
-#define NOT_KEPT UINT32_MAX
+#include "engine/model/knn_search.h"
 
 typedef struct Training
 {
@@ -23,12 +15,11 @@ typedef struct Training
 	const AgDenseMatrix *matrix;
 	const AgTrainData *data;
 	const AgKnnParams *params;
-	const AgVectorOps *ops;
 	uint32_t *rows; /* [n_rows] rows of the table that are kept, ascending */
 	uint32_t n_rows;
 	AgKnn *knn;
 	float *norms;       /* [n_panels][AG_PANEL] sums of the rows' squares */
-	AgNeighbor **heaps; /* [threads][GROUP][n_neighbors] */
+	AgNeighbor **heaps; /* [threads][AG_KNN_GROUP][n_neighbors] */
 	double *proba;
 	_Atomic bool late;
 } Training;
@@ -206,16 +197,6 @@ make_model(Training *t)
 	return status;
 }
 
-static float
-norm_of(const float *numbers, uint32_t n)
-{
-	float sum = 0.0f;
-
-	for (uint32_t j = 0; j < n; j++)
-		sum += numbers[j] * numbers[j];
-	return sum;
-}
-
 /* Where a row of the table is among the kept ones. */
 static uint32_t
 place_of(const Training *t, uint32_t row)
@@ -231,69 +212,7 @@ place_of(const Training *t, uint32_t row)
 		else
 			high = middle;
 	}
-	return low < t->n_rows && t->rows[low] == row ? low : NOT_KEPT;
-}
-
-typedef struct Group
-{
-	int n;
-	const float *numbers[GROUP];
-	const uint32_t *codes[GROUP];
-	float norms[GROUP];
-	float within[GROUP];  /* of the farthest neighbour so far, once there are enough */
-	uint32_t self[GROUP]; /* the kept row that the query itself is */
-	uint32_t n_found[GROUP];
-} Group;
-
-/* Measures the rows of a panel that may be among a query's nearest. */
-static void
-offer_lanes(const Training *t, Group *group, int q, const AgPanel *panel, uint32_t first,
-			uint32_t mask, AgNeighbor *heap)
-{
-	const AgKnn *knn = t->knn;
-	float squared[AG_PANEL];
-
-	if (knn->n_rows - first < AG_PANEL)
-		mask &= (1u << (knn->n_rows - first)) - 1;
-	if (mask != 0)
-		t->ops->distances(panel, group->numbers[q], group->codes[q], squared);
-	for (; mask != 0; mask &= mask - 1)
-	{
-		uint32_t lane = (uint32_t) __builtin_ctz(mask), row = first + lane;
-
-		if (row != group->self[q] && squared[lane] < group->within[q])
-			group->n_found[q] =
-				ag_knn_offer(heap, group->n_found[q], knn->n_neighbors, squared[lane], row);
-		if (group->n_found[q] == knn->n_neighbors)
-			group->within[q] = heap[0].squared;
-	}
-}
-
-/* Queries [q, q + AG_QUERIES) of a group against panels [begin, end). */
-static void
-search_panels(const Training *t, Group *group, int q, uint32_t begin, uint32_t end,
-			  AgNeighbor *heaps)
-{
-	const AgKnn *knn = t->knn;
-	AgPanel panel = {.n_numbers = (int) knn->n_numbers,
-					 .n_codes = (int) knn->n_slots,
-					 .mismatch = knn->category_distance};
-	uint32_t masks[AG_QUERIES];
-
-	for (uint32_t p = begin; p < end; p++)
-	{
-		size_t first = (size_t) p * AG_PANEL;
-
-		panel.numbers = knn->panels + first * knn->n_numbers;
-		panel.codes = knn->codes + first * knn->n_slots;
-		panel.norms = t->norms + first;
-		t->ops->near(&panel, group->numbers + q, group->codes + q, group->norms + q,
-					 group->within + q, masks);
-		for (int i = 0; i < AG_QUERIES && q + i < group->n; i++)
-			if (masks[i] != 0)
-				offer_lanes(t, group, q + i, &panel, (uint32_t) first, masks[i],
-							heaps + (size_t) (q + i) * knn->n_neighbors);
-	}
+	return low < t->n_rows && t->rows[low] == row ? low : AG_KNN_NO_SELF;
 }
 
 static bool
@@ -310,32 +229,24 @@ predict_group(void *arg, int64_t begin, int64_t end, int thread)
 {
 	Training *t = arg;
 	const AgKnn *knn = t->knn;
-	uint32_t n_panels = (knn->n_rows + AG_PANEL - 1) / AG_PANEL;
-	uint32_t panel_bytes = (knn->n_numbers + knn->n_slots) * AG_PANEL * 4;
-	uint32_t stretch = panel_bytes > 0 ? STRETCH_BYTES / panel_bytes : n_panels;
+	uint32_t n_panels = (knn->n_rows + AG_PANEL - 1) / AG_PANEL, stretch = ag_knn_stretch(knn);
 	AgNeighbor *heaps = t->heaps[thread];
-	Group group = {.n = (int) (end - begin)};
+	AgKnnGroup group = {0};
 
-	stretch = stretch < 1 ? 1 : stretch;
-	for (int q = 0; q < GROUP; q++) /* a last tile is filled up with the last row */
+	for (int64_t i = begin; i < end; i++)
 	{
-		int64_t i = q < group.n ? begin + q : end - 1;
 		size_t row = t->data->valid_rows[i];
 
-		group.numbers[q] = t->matrix->numbers + row * t->matrix->stride;
-		group.codes[q] = t->matrix->slots + row * t->matrix->n_slots;
-		group.norms[q] = norm_of(group.numbers[q], knn->n_numbers);
-		group.within[q] = INFINITY;
-		group.self[q] = place_of(t, (uint32_t) row);
+		ag_knn_group_add(&group, knn, t->matrix->numbers + row * t->matrix->stride,
+						 t->matrix->slots + row * t->matrix->n_slots, place_of(t, (uint32_t) row));
 	}
+	ag_knn_group_close(&group);
 	for (uint32_t panel = 0; panel < n_panels; panel += stretch)
 	{
-		uint32_t behind = n_panels - panel < stretch ? n_panels : panel + stretch;
-
 		if (must_stop(t))
 			return;
-		for (int q = 0; q < group.n; q += AG_QUERIES)
-			search_panels(t, &group, q, panel, behind, heaps);
+		ag_knn_group_search(&group, knn, t->norms, panel,
+							n_panels - panel < stretch ? n_panels : panel + stretch, heaps);
 	}
 	for (int q = 0; q < group.n; q++)
 		ag_knn_vote(knn, heaps + (size_t) q * knn->n_neighbors, group.n_found[q],
@@ -351,14 +262,15 @@ predict(Training *t)
 
 	AG_GO(ag_get_zeroed(ctx, (size_t) t->n_rows + AG_PANEL, sizeof *t->norms, &t->norms));
 	for (uint32_t i = 0; i < t->n_rows; i++)
-		t->norms[i] = norm_of(t->matrix->numbers + (size_t) t->rows[i] * t->matrix->stride,
-							  t->knn->n_numbers);
+		t->norms[i] = ag_knn_norm(t->matrix->numbers + (size_t) t->rows[i] * t->matrix->stride,
+								  t->knn->n_numbers);
 	AG_GO(ag_get_zeroed(ctx, (size_t) n_threads, sizeof *t->heaps, &t->heaps));
 	for (int i = 0; i < n_threads; i++)
-		AG_GO(ag_get(ctx, GROUP * (size_t) t->knn->n_neighbors, sizeof(AgNeighbor), &t->heaps[i]));
+		AG_GO(ag_get(ctx, AG_KNN_GROUP * (size_t) t->knn->n_neighbors, sizeof(AgNeighbor),
+					 &t->heaps[i]));
 	AG_GO(ag_get(ctx, (size_t) t->data->n_valid, ag_knn_n_out(t->knn) * sizeof(double), &t->proba));
 	ag_progress(ctx, "nearest neighbours", -1.0);
-	ag_pool_run(ctx->pool, t->data->n_valid, GROUP, predict_group, t);
+	ag_pool_run(ctx->pool, t->data->n_valid, AG_KNN_GROUP, predict_group, t);
 	AG_GO(ag_check_cancel(ctx));
 	if (atomic_load(&t->late))
 		AG_GO(ag_error_set(ctx->error, AG_ERR_TIME,
@@ -375,12 +287,7 @@ AgStatus
 ag_knn_train(const AgContext *ctx, const AgDense *dense, const AgDenseMatrix *matrix,
 			 const AgTrainData *data, const AgKnnParams *params, AgKnnResult *result)
 {
-	Training t = {.ctx = ctx,
-				  .dense = dense,
-				  .matrix = matrix,
-				  .data = data,
-				  .params = params,
-				  .ops = ag_vector_ops()};
+	Training t = {.ctx = ctx, .dense = dense, .matrix = matrix, .data = data, .params = params};
 	AgStatus status;
 
 	memset(result, 0, sizeof *result);

@@ -234,6 +234,12 @@ knn_run(const void *fitted, const double *features, void *scratch, double *out)
 	ag_knn_run(fitted, features, scratch, out);
 }
 
+static void
+knn_run_rows(const void *fitted, int64_t n_rows, const double *features, void *scratch, double *out)
+{
+	ag_knn_run_rows(fitted, n_rows, features, scratch, out);
+}
+
 /* The distances to all stored rows. */
 static double
 knn_row_ns(const void *fitted)
@@ -428,7 +434,7 @@ static const ModelKind kinds[] = {
 	[AG_IMAGE_LINEAR] = {linear_read, linear_write, linear_free, linear_n_features, linear_n_out,
 						 linear_is_classifier, no_scratch, linear_run, linear_row_ns, NULL, NULL},
 	[AG_IMAGE_KNN] = {knn_read, knn_write, knn_free, knn_n_features, knn_n_out, knn_is_classifier,
-					  knn_scratch_bytes, knn_run, knn_row_ns, NULL, NULL},
+					  knn_scratch_bytes, knn_run, knn_row_ns, NULL, knn_run_rows},
 	[AG_IMAGE_NET] = {net_read, net_write, net_free, net_n_features, net_n_out, net_is_classifier,
 					  net_scratch_bytes, net_run, net_row_ns, NULL, net_run_rows},
 	[AG_IMAGE_PREP] = {prep_read, prep_write, prep_free, prep_n_features, prep_n_out,
