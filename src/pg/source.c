@@ -263,8 +263,10 @@ select_from_table(AgSource *source, bool of_blocks)
 		column->position = n;
 		appendStringInfo(&sql, "%s%s", n++ > 0 ? ", " : "", quote_identifier(column->name));
 	}
-	appendStringInfo(&sql, " FROM %s%s%s", of_blocks ? "ONLY " : "", source->qualified,
-					 of_blocks ? " WHERE ctid >= $1 AND ctid < $2" : "");
+	appendStringInfo(
+		&sql, " FROM %s%s%s", of_blocks ? "ONLY " : "", source->qualified,
+		of_blocks ? " WHERE ctid OPERATOR(pg_catalog.>=) $1 AND ctid OPERATOR(pg_catalog.<) $2"
+				  : "");
 	source->plan = prepare(sql.data, of_blocks);
 	if (source->plan == NULL)
 		elog(ERROR, "could not prepare the reading of \"%s\": %s", source->table,
