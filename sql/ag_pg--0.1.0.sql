@@ -88,7 +88,8 @@ CREATE TABLE @extschema@.ag_predictor_grant (
     PRIMARY KEY (predictor, grantee, privilege)
 );
 
--- One asynchronous fit a row. home: the cluster, database and timeline that it was submitted in.
+-- One asynchronous fit a row. home: the cluster, database and timeline that it was submitted in. ..._ns: the moments of ..._at and expected_end on
+-- the machine's clock that nobody sets, which counts from when that was started.
 CREATE TABLE @extschema@.ag_job (
     id bigint PRIMARY KEY,
     owner text NOT NULL,
@@ -107,7 +108,10 @@ CREATE TABLE @extschema@.ag_job (
     percent double precision,
     expected_end timestamptz,
     score double precision,
-    message text
+    message text,
+    started_ns bigint,
+    ended_ns bigint,
+    expected_ns bigint
 ) WITH (fillfactor = 50);
 CREATE SEQUENCE @extschema@.ag_job_id_seq OWNED BY @extschema@.ag_job.id;
 
@@ -206,17 +210,23 @@ COMMENT ON FUNCTION @extschema@.ag_job_state(bigint, text, text, text) IS
 
 CREATE FUNCTION @extschema@.ag_running_fits()
     RETURNS TABLE (pid integer, owner text, model text, data text, label text, phase text, percent double precision,
-        started_at timestamptz, expected_end timestamptz, score double precision, message text)
+        started_at timestamptz, elapsed double precision, remaining double precision, score double precision, message text)
     LANGUAGE c VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 2 AS 'MODULE_PATHNAME', 'ag_sql_running_fits';
 COMMENT ON FUNCTION @extschema@.ag_running_fits() IS
     'fits that run in sessions of this database, your own ones (a superuser sees all); ag_jobs shows them among the others';
 
+CREATE FUNCTION @extschema@.ag_job_seconds(from_at timestamptz, from_ns bigint, to_at timestamptz, to_ns bigint) RETURNS double precision
+    LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'ag_sql_job_seconds';
+COMMENT ON FUNCTION @extschema@.ag_job_seconds(timestamptz, bigint, timestamptz, bigint) IS
+    'seconds between two moments of a job, never less than 0: by the clock that nobody sets where both have their nanoseconds on it, else by the clock on the wall; a moment without a time is now';
+
 CREATE VIEW @extschema@.ag_jobs WITH (security_barrier) AS
     SELECT j.id, j.now AS state, j.phase, j.model, j.version,
         CASE WHEN j.started_at IS NOT NULL THEN j.percent END AS percent,
-        greatest(0, EXTRACT(epoch FROM coalesce(j.ended_at, pg_catalog.clock_timestamp()) - j.started_at))::double precision AS elapsed,
+        CASE WHEN j.started_at IS NOT NULL THEN
+            @extschema@.ag_job_seconds(j.started_at, j.started_ns, j.ended_at, j.ended_ns) END AS elapsed,
         CASE WHEN j.now = 'running' AND j.expected_end IS NOT NULL THEN
-            greatest(0, EXTRACT(epoch FROM j.expected_end - pg_catalog.clock_timestamp()))::double precision END AS remaining,
+            @extschema@.ag_job_seconds(NULL, NULL, j.expected_end, j.expected_ns) END AS remaining,
         j.score,
         CASE WHEN j.now = j.state THEN j.message WHEN j.state = 'queued' THEN
             'the job came with a copy of its database, and is left to where it was submitted; submit it again to have it run here'
@@ -225,11 +235,7 @@ CREATE VIEW @extschema@.ag_jobs WITH (security_barrier) AS
     FROM (SELECT *, @extschema@.ag_job_state(id, owner, state, home) AS now FROM @extschema@.ag_job OFFSET 0) j
     WHERE j.now IS NOT NULL
     UNION ALL
-    SELECT NULL, 'running', r.phase, r.model, NULL, r.percent,
-        greatest(0, EXTRACT(epoch FROM pg_catalog.clock_timestamp() - r.started_at))::double precision,
-        CASE WHEN r.expected_end IS NOT NULL THEN
-            greatest(0, EXTRACT(epoch FROM r.expected_end - pg_catalog.clock_timestamp()))::double precision END,
-        r.score, r.message, r.data, r.label, NULL, r.owner, r.started_at, r.started_at, NULL, r.pid
+    SELECT NULL, 'running', r.phase, r.model, NULL, r.percent, r.elapsed, r.remaining, r.score, r.message, r.data, r.label, NULL, r.owner, r.started_at, r.started_at, NULL, r.pid
     FROM @extschema@.ag_running_fits() r;
 COMMENT ON VIEW @extschema@.ag_jobs IS 'your fits (a superuser sees all): those of sessions while they run; asynchronous ones that wait and run, and for a time those that have ended';
 COMMENT ON COLUMN @extschema@.ag_jobs.id IS 'for ag_wait, ag_cancel and ag_job_log; NULL: a fit that runs in a session';

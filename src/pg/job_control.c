@@ -146,6 +146,33 @@ ag_sql_job_state(PG_FUNCTION_ARGS)
 	PG_RETURN_TEXT_P(cstring_to_text(state_now(id, state, home)));
 }
 
+PG_FUNCTION_INFO_V1(ag_sql_job_seconds);
+
+/* ag_job_seconds(from_at, from_ns, to_at, to_ns); a standby's clock, and its nanoseconds, aren't those of the machine that wrote the row. */
+Datum
+ag_sql_job_seconds(PG_FUNCTION_ARGS)
+{
+	bool is_known[2] = {!PG_ARGISNULL(1), !PG_ARGISNULL(3)};
+	TimestampTz at[2];
+	int64 ns[2];
+
+	for (int i = 0; i < 2; i++)
+	{
+		if (!PG_ARGISNULL(2 * i))
+		{
+			at[i] = PG_GETARG_TIMESTAMPTZ(2 * i);
+			ns[i] = is_known[i] ? PG_GETARG_INT64(2 * i + 1) : 0;
+			continue;
+		}
+		at[i] = GetCurrentTimestamp();
+		ns[i] = ag_clock_ns();
+		is_known[i] = !RecoveryInProgress();
+	}
+	if (is_known[0] && is_known[1])
+		PG_RETURN_FLOAT8(fmax(((double) ns[1] - (double) ns[0]) / 1e9, 0));
+	PG_RETURN_FLOAT8(fmax(((double) at[1] - (double) at[0]) / 1e6, 0));
+}
+
 /* ---- ag_job_log ---- */
 
 PG_FUNCTION_INFO_V1(ag_sql_job_log);
@@ -216,8 +243,8 @@ ag_sql_wait(PG_FUNCTION_ARGS)
 static bool
 cancel_queued(const Job *job)
 {
-	Oid types[1] = {INT8OID};
-	Datum values[1] = {Int64GetDatum(job->id)};
+	Oid types[2] = {INT8OID, INT8OID};
+	Datum values[2] = {Int64GetDatum(job->id), Int64GetDatum(ag_clock_ns())};
 
 	if (ag_catalog_execute_on("ag_job_order",
 							  "DELETE FROM @.ag_job_order WHERE id = $1 AND NOT started", 1, types,
@@ -225,8 +252,8 @@ cancel_queued(const Job *job)
 		return false;
 	ag_catalog_execute_on("ag_job",
 						  "UPDATE @.ag_job SET state = 'cancelled', ended_at = clock_timestamp(), "
-						  "message = 'cancelled before it started' WHERE id = $1",
-						  1, types, values, NULL, NULL, NULL);
+						  "ended_ns = $2, message = 'cancelled before it started' WHERE id = $1",
+						  2, types, values, NULL, NULL, NULL);
 	ag_job_notify(job->id);
 	return true;
 }

@@ -188,9 +188,9 @@ last_line(const Run *run)
 static void
 write_progress(Run *run)
 {
-	Oid types[7] = {INT8OID, TEXTOID, FLOAT8OID, FLOAT8OID, FLOAT8OID, TEXTOID, TEXTOID};
-	Datum values[7] = {0};
-	char nulls[7] = {' ', ' ', ' ', ' ', ' ', 'n', 'n'};
+	Oid types[8] = {INT8OID, TEXTOID, FLOAT8OID, FLOAT8OID, FLOAT8OID, TEXTOID, TEXTOID, INT8OID};
+	Datum values[8] = {0};
+	char nulls[8] = {' ', ' ', ' ', ' ', ' ', 'n', 'n', ' '};
 	double left_s = ag_fit_seconds_left(run->call, run->done);
 
 	values[0] = Int64GetDatum(run->order->id);
@@ -199,7 +199,9 @@ write_progress(Run *run)
 	values[3] = Float8GetDatum(left_s);
 	values[4] = Float8GetDatum(run->score);
 	nulls[2] = isnan(run->done) ? 'n' : ' ';
-	nulls[3] = isnan(left_s) ? 'n' : ' ';
+	nulls[3] = nulls[7] = isnan(left_s) ? 'n' : ' ';
+	if (!isnan(left_s))
+		values[7] = Int64GetDatum(ag_clock_ns() + (int64) (left_s * 1e9));
 	nulls[4] = isnan(run->score) ? 'n' : ' ';
 	if (run->log_changed)
 	{
@@ -210,9 +212,9 @@ write_progress(Run *run)
 	ag_catalog_execute_on(
 		"ag_job",
 		"UPDATE @.ag_job SET phase = $2, percent = $3, score = $5, log = coalesce($6, log), "
-		"expected_end = clock_timestamp() + make_interval(secs => $4), "
+		"expected_end = clock_timestamp() + make_interval(secs => $4), expected_ns = $8, "
 		"message = coalesce($7, message) WHERE id = $1",
-		7, types, values, nulls, NULL, NULL);
+		8, types, values, nulls, NULL, NULL);
 	if (run->phase_changed)
 		ag_job_notify(run->order->id);
 }
@@ -258,9 +260,9 @@ show(Run *run)
 static void
 write_end(Run *run, const char *state, const char *message, int version, double score)
 {
-	Oid types[7] = {INT8OID, TEXTOID, TEXTOID, TEXTOID, INT4OID, FLOAT8OID, FLOAT8OID};
-	Datum values[7];
-	char nulls[7] = {' ', ' ', ' ', ' ', ' ', ' ', ' '};
+	Oid types[8] = {INT8OID, TEXTOID, TEXTOID, TEXTOID, INT4OID, FLOAT8OID, FLOAT8OID, INT8OID};
+	Datum values[8];
+	char nulls[8] = {' ', ' ', ' ', ' ', ' ', ' ', ' ', ' '};
 
 	values[0] = Int64GetDatum(run->order->id);
 	values[1] = CStringGetTextDatum(state);
@@ -269,13 +271,14 @@ write_end(Run *run, const char *state, const char *message, int version, double 
 	values[4] = Int32GetDatum(version);
 	values[5] = Float8GetDatum(score);
 	values[6] = Float8GetDatum(100.0);
+	values[7] = Int64GetDatum(ag_clock_ns());
 	nulls[4] = nulls[6] = version == 0 ? 'n' : ' ';
 	nulls[5] = isnan(score) ? 'n' : ' ';
 	ag_catalog_execute_on("ag_job",
 						  "UPDATE @.ag_job SET state = $2, message = $3, log = $4, version = $5, "
 						  "score = coalesce($6, score), percent = coalesce($7, percent), ended_at "
-						  "= clock_timestamp() WHERE id = $1",
-						  7, types, values, nulls, NULL, NULL);
+						  "= clock_timestamp(), ended_ns = $8 WHERE id = $1",
+						  8, types, values, nulls, NULL, NULL);
 	ag_catalog_execute_on("ag_job_order", "DELETE FROM @.ag_job_order WHERE id = $1", 1, types,
 						  values, NULL, NULL, NULL);
 	ag_job_notify(run->order->id);

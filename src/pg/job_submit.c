@@ -137,29 +137,31 @@ write_order(const AgFitCall *call, int64 id, const char *home)
 void
 ag_job_record_fit(const AgFitCall *call)
 {
-	Oid types[6] = {INT8OID, FLOAT8OID, INT4OID, FLOAT8OID, TEXTOID, TEXTOID};
-	Datum values[6];
-	char nulls[6] = {' ', ' ', ' ', ' ', ' ', ' '};
-	int64 id;
+	Oid types[8] = {INT8OID, FLOAT8OID, INT4OID, FLOAT8OID, TEXTOID, TEXTOID, INT8OID, INT8OID};
+	Datum values[8];
+	char nulls[8] = {' ', ' ', ' ', ' ', ' ', ' ', ' ', ' '};
+	int64 id, now = ag_clock_ns();
 
 	if (!ag_setting_notify)
 		return;
 	id = nextval_internal(ag_catalog_relation("ag_job_id_seq"), false);
 	write_record(call, id, ag_job_home());
 	values[0] = Int64GetDatum(id);
-	values[1] = Float8GetDatum((double) (ag_clock_ns() - call->started_ns) / 1e9);
+	values[1] = Float8GetDatum((double) (now - call->started_ns) / 1e9);
 	values[2] = Int32GetDatum(call->version);
 	values[3] = Float8GetDatum(call->fitted.score_val);
 	values[4] =
 		CStringGetTextDatum(psprintf("stored as \"%s\", version %d", call->name, call->version));
 	values[5] = CStringGetTextDatum("stored");
+	values[6] = Int64GetDatum(call->started_ns);
+	values[7] = Int64GetDatum(now);
 	nulls[3] = isnan(call->fitted.score_val) ? 'n' : ' ';
 	ag_catalog_execute_on(
 		"ag_job",
 		"UPDATE @.ag_job SET state = 'succeeded', ended_at = submitted_at, "
 		"started_at = submitted_at - make_interval(secs => $2), percent = 100, version = $3, "
-		"score = $4, message = $5, phase = $6 WHERE id = $1",
-		6, types, values, nulls, NULL, NULL);
+		"score = $4, message = $5, phase = $6, started_ns = $7, ended_ns = $8 WHERE id = $1",
+		8, types, values, nulls, NULL, NULL);
 	ag_job_notify(id);
 }
 

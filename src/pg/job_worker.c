@@ -25,6 +25,7 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
+#include "engine/base/context.h"
 #include "pg/catalog.h"
 #include "pg/compat.h"
 #include "pg/job.h"
@@ -92,15 +93,16 @@ take_id(void *arg, HeapTuple row, TupleDesc desc)
 static void
 bury(int64 id, const char *why)
 {
-	Oid types[2] = {INT8OID, TEXTOID};
-	Datum values[2] = {Int64GetDatum(id), CStringGetTextDatum(why)};
+	Oid types[3] = {INT8OID, TEXTOID, INT8OID};
+	Datum values[3] = {Int64GetDatum(id), CStringGetTextDatum(why), Int64GetDatum(ag_clock_ns())};
 
 	ag_catalog_execute_on("ag_job_order", "DELETE FROM @.ag_job_order WHERE id = $1", 1, types,
 						  values, NULL, NULL, NULL);
 	ag_catalog_execute_on("ag_job",
 						  "UPDATE @.ag_job SET state = 'failed', ended_at = clock_timestamp(), "
-						  "message = $2 WHERE id = $1 AND state IN ('queued', 'running')",
-						  2, types, values, NULL, NULL, NULL);
+						  "ended_ns = $3, started_ns = NULL, message = $2 "
+						  "WHERE id = $1 AND state IN ('queued', 'running')",
+						  3, types, values, NULL, NULL, NULL);
 	ag_job_notify(id);
 }
 
@@ -126,19 +128,25 @@ bury_dead(void)
 		bury(copied.ids[i], AG_JOB_COPIED);
 }
 
+/*
+ * By the clock on the wall, which somebody may have put forward; so the other one must agree that a job is old. That one counts from the
+ * machine's last start: a job of before has a later moment there, or seems to be younger than it is, and stays a little longer.
+ */
 static void
 forget_old(void)
 {
-	Oid types[1] = {FLOAT8OID};
-	Datum values[1] = {Float8GetDatum(ag_setting_job_retention_min * 60.0)};
+	Oid types[2] = {FLOAT8OID, INT8OID};
+	Datum values[2] = {Float8GetDatum(ag_setting_job_retention_min * 60.0),
+					   Int64GetDatum(ag_clock_ns())};
 
 	if (ag_setting_job_retention_min < 0)
 		return;
 	ag_catalog_execute_on(
 		"ag_job",
-		"DELETE FROM @.ag_job WHERE state IN ('succeeded', 'failed', "
-		"'cancelled') AND ended_at < clock_timestamp() - make_interval(secs => $1)",
-		1, types, values, NULL, NULL, NULL);
+		"DELETE FROM @.ag_job WHERE state IN ('succeeded', 'failed', 'cancelled') "
+		"AND ended_at < clock_timestamp() - make_interval(secs => $1) "
+		"AND (ended_ns IS NULL OR ended_ns > $2 OR ended_ns < $2 - $1 * 1e9)",
+		2, types, values, NULL, NULL, NULL);
 }
 
 static void
@@ -190,8 +198,8 @@ static AgJobOrder *
 claim(MemoryContext context)
 {
 	Oid types[1] = {TEXTOID};
-	Oid id_types[1] = {INT8OID};
-	Datum values[1];
+	Oid id_types[2] = {INT8OID, INT8OID};
+	Datum values[2];
 	AgJobOrder *order = NULL;
 
 	begin_transaction();
@@ -205,13 +213,14 @@ claim(MemoryContext context)
 	{
 		ag_job_lock(order->id);
 		values[0] = Int64GetDatum(order->id);
+		values[1] = Int64GetDatum(ag_clock_ns());
 		ag_catalog_execute_on("ag_job_order",
 							  "UPDATE @.ag_job_order SET started = true WHERE id = $1", 1, id_types,
 							  values, NULL, NULL, NULL);
 		ag_catalog_execute_on("ag_job",
 							  "UPDATE @.ag_job SET state = 'running', phase = 'reading rows', "
-							  "started_at = clock_timestamp() WHERE id = $1",
-							  1, id_types, values, NULL, NULL, NULL);
+							  "started_at = clock_timestamp(), started_ns = $2 WHERE id = $1",
+							  2, id_types, values, NULL, NULL, NULL);
 		ag_job_notify(order->id);
 	}
 	end_transaction(context);

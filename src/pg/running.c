@@ -37,8 +37,9 @@ typedef struct Board
 	char phase[160];
 	char message[256];
 	TimestampTz started_at;
-	int64 expected_end_ns; /* on ag_clock_ns(), which is one for all processes; 0: not known */
-	double done, score;    /* NaN: not known */
+	int64 started_ns,
+		expected_end_ns; /* on ag_clock_ns(), which is one for all processes; 0: not known */
+	double done, score;  /* NaN: not known */
 } Board;
 
 struct AgRunning
@@ -97,6 +98,7 @@ ag_running_begin(const char *model, const char *data, const char *label)
 	put_text(board->data, sizeof board->data, data);
 	put_text(board->phase, sizeof board->phase, "reading rows");
 	board->started_at = GetCurrentTimestamp();
+	board->started_ns = ag_clock_ns();
 	board->done = board->score = NAN;
 	/* nobody looks before the lock is there */
 	board_tag(&tag, dsm_segment_handle(running->segment));
@@ -180,8 +182,9 @@ read_board(dsm_handle handle, Board *copy)
 static void
 put_board(AgSrf *srf, const Board *board)
 {
-	Datum values[11];
-	bool nulls[11] = {false};
+	Datum values[12];
+	bool nulls[12] = {false};
+	int64 now = ag_clock_ns();
 
 	values[0] = Int32GetDatum(board->pid);
 	ag_srf_text(values, nulls, 1, board->owner);
@@ -191,11 +194,12 @@ put_board(AgSrf *srf, const Board *board)
 	ag_srf_text(values, nulls, 5, board->phase);
 	ag_srf_number(values, nulls, 6, board->done * 100);
 	values[7] = TimestampTzGetDatum(board->started_at);
-	values[8] = TimestampTzGetDatum(GetCurrentTimestamp() +
-									(board->expected_end_ns - ag_clock_ns()) / 1000);
-	nulls[8] = board->expected_end_ns == 0;
-	ag_srf_number(values, nulls, 9, board->score);
-	ag_srf_text(values, nulls, 10, board->message[0] != '\0' ? board->message : NULL);
+	ag_srf_number(values, nulls, 8, (double) Max(now - board->started_ns, 0) / 1e9);
+	ag_srf_number(
+		values, nulls, 9,
+		board->expected_end_ns == 0 ? NAN : (double) Max(board->expected_end_ns - now, 0) / 1e9);
+	ag_srf_number(values, nulls, 10, board->score);
+	ag_srf_text(values, nulls, 11, board->message[0] != '\0' ? board->message : NULL);
 	ag_srf_row(srf, values, nulls);
 }
 

@@ -148,7 +148,7 @@ cmp_ok($took, '<', 4, 'in time');
 for my $jump (-3600, 3600)
 {
 	put_clock($jump);
-	is($node->safe_psql('postgres', 'SELECT elapsed >= 0, remaining BETWEEN 0 AND 300 FROM ag_jobs WHERE pid IS NOT NULL'), 't|t', "a clock off by $jump s: what remains is right");
+	is($node->safe_psql('postgres', 'SELECT elapsed BETWEEN 0 AND 300, remaining BETWEEN 0 AND 300 FROM ag_jobs WHERE pid IS NOT NULL'), 't|t', "a clock off by $jump s: how long it has run, and what remains, is right");
 }
 put_clock(0);
 $node->safe_psql('postgres', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT ag_fit%' AND backend_type = 'client backend'});
@@ -160,19 +160,42 @@ $node->safe_psql('postgres', q{LOAD 'ag_pg'; ALTER SYSTEM SET ag_pg.max_jobs = 1
 $node->reload;
 my $done = $node->safe_psql('postgres', q{SELECT ag_fit_async('small', 'y', '} . quick_options('"name": "done"') . q{')});
 is($node->safe_psql('postgres', "SELECT ag_wait($done, 30)"), 'succeeded', 'a job before');
-my $job = $node->safe_psql('postgres', slow_fit('"name": "jumper", "time_limit": 4') =~ s/"time_limit": 300, //r =~ s/ag_fit/ag_fit_async/r);
+my $job = $node->safe_psql('postgres', slow_fit('"name": "jumper", "time_limit": 8') =~ s/"time_limit": 300, //r =~ s/ag_fit/ag_fit_async/r);
 my $next = $node->safe_psql('postgres', q{SELECT ag_fit_async('small', 'y', '} . quick_options('"name": "next"') . q{')});
 ok(wait_until(20, sub { state_of($job) eq 'running' }), 'a job runs, another waits');
 put_clock(40 * $day);
 sleep 0.5;
 is(state_of($job) . ' ' . state_of($next), 'running queued', 'forty days later they still do');
+my $times = "SELECT elapsed BETWEEN 0 AND 60, coalesce(remaining, 0) BETWEEN 0 AND 60, started_at > clock_timestamp() FROM ag_jobs WHERE id = $job";
+is($node->safe_psql('postgres', $times), 't|t|f', 'it has run for as long as it has, and what remains is right');
 put_clock(-40 * $day);
 sleep 0.5;
 is(state_of($job) . ' ' . state_of($next), 'running queued', 'and eighty days before that');
+is($node->safe_psql('postgres', $times), 't|t|t', 'which is before it started, and makes no difference');
 is($node->safe_psql('postgres', "SELECT ag_wait($job, 0.5)"), 'running', 'ag_wait comes back');
 is($node->safe_psql('postgres', "SELECT ag_wait($job, 30) || ' ' || ag_wait($next, 30)"), 'succeeded succeeded', 'both succeed');
 is($node->safe_psql('postgres', "SELECT string_agg(state || ' ' || (elapsed >= 0)::text, ', ' ORDER BY id) FROM ag_jobs"),
 	'succeeded true, succeeded true, succeeded true', 'and none is forgotten');
+is($node->safe_psql('postgres', "SELECT elapsed BETWEEN 1 AND 60, ended_at < started_at FROM ag_jobs WHERE id = $job"), 't|t', 'how long it ran is not what the clock on the wall makes of it');
+
+# how long jobs are kept: a clock that is put forward makes none old
+sub run_one
+{
+	my ($name) = @_;
+	my $id = $node->safe_psql('postgres', q{SELECT ag_fit_async('small', 'y', '} . quick_options(qq{"name": "$name"}) . q{')});
+	is($node->safe_psql('postgres', "SELECT ag_wait($id, 30)"), 'succeeded', "$name: a job");
+	return $id;
+}
+sub models_of_jobs { return $node->safe_psql('postgres', q{SELECT string_agg(model, ' ' ORDER BY id) FROM ag_jobs}); }
+put_clock(0);
+run_one('before');
+put_clock(40 * $day);
+run_one('after');
+is(models_of_jobs(), 'done jumper next before after', 'with the clock forty days ahead, jobs of just now are kept');
+put_clock(80 * $day, 40 * $day);
+run_one('later');
+is(models_of_jobs(), 'later', 'after forty days they are old');
+put_clock(0);
 $job = $node->safe_psql('postgres', slow_fit('"name": "stopped"') =~ s/ag_fit/ag_fit_async/r);
 ok(wait_until(20, sub { state_of($job) eq 'running' }), 'another runs');
 put_clock(-$day);
@@ -181,6 +204,28 @@ is($node->safe_psql('postgres', "SELECT ag_cancel($job)"), 't', 'ag_cancel');
 cmp_ok(Time::HiRes::clock_gettime(Time::HiRes::CLOCK_MONOTONIC()) - $began, '<', 1.5, 'is as quick as ever');
 put_clock(0);
 nothing_left($node, 'clocks');
+
+# models that sessions share: one that nobody uses makes room, whatever the clock was when it was used last
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'ag_pg'\nag_pg.shared_model_cache_size = '64MB'\n");
+$node->stop;
+{
+	local $ENV{LD_PRELOAD} = "$dir/clock.so";
+	$node->start;
+}
+$node->safe_psql('postgres', qq{SELECT ag_fit('big', 'y', '{"name": "$_", "hyperparameters": {"XT": {"n_estimators": 8}}, "verbosity": 0}')}) for 'first', 'second';
+my $bytes = $node->safe_psql('postgres', q{SET client_min_messages = error; DO $$ BEGIN PERFORM ag_prewarm('first'); END $$; SELECT shared_bytes FROM ag_stats});
+$node->append_conf('postgresql.conf', 'ag_pg.shared_model_cache_size = ' . int($bytes * 1.5 / 1024) . "kB\n");
+$node->reload;
+put_clock($day);
+my $holder = $node->background_psql('postgres');
+$holder->query_safe(q{SELECT count(ag_predict('first', s)) FROM big s});
+put_clock(0, 10);
+$node->safe_psql('postgres', q{SELECT ag_prewarm('second')});
+is($holder->query_safe(q{SELECT count(ag_predict('done', s)) FROM small s}), '300', 'a session lets go of a model that it has not used of late');
+is($node->safe_psql('postgres', q{SET client_min_messages = error; DO $$ BEGIN PERFORM ag_prewarm('second'); END $$; SELECT count(ag_predict('second', s)) FROM big s; SELECT shared_hits > 0 OR shared_models > 0, shared_bytes < } . $bytes * 2 . q{ FROM ag_stats}), "20000\nt|t", 'and another one takes its room');
+is($node->safe_psql('postgres', q{SELECT ag_stats_reset(); SELECT count(ag_predict('second', s)) FROM big s; SELECT shared_hits FROM ag_stats}), "\n20000\n1", 'for all');
+$holder->quit;
+put_clock(0);
 
 # what takes long says so every ten seconds: here each look is eleven seconds after the one before. It would take minutes, whatever the machine
 my $long = start_fit($node, q{SET statement_timeout = 30000; SELECT count(*) FROM ag_feature_importance('done', 'SELECT x, y FROM small, generate_series(1, 3000)', 500000, 1000)});

@@ -296,7 +296,7 @@ $node->safe_psql('postgres', 'CREATE DATABASE more; DROP DATABASE more');
 cmp_ok(time - $began, '<', 5, 'and stands in nobody\'s way');
 
 # old jobs are forgotten
-$node->safe_psql('postgres', q{UPDATE ag_job SET ended_at = ended_at - interval '31 days' WHERE id < } . $job);
+$node->safe_psql('postgres', q{UPDATE ag_job SET ended_at = ended_at - interval '31 days', ended_ns = ended_ns - 31 * 86400 * 1000000000::bigint WHERE id < } . $job);
 $job = submit(quick('retention'));
 $node->safe_psql('postgres', "SELECT ag_wait($job)");
 is($node->safe_psql('postgres', "SELECT count(*) FROM ag_jobs WHERE ended_at < now() - interval '30 days'"), '0', 'ended jobs are kept for ag_pg.job_retention');
