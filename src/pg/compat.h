@@ -308,7 +308,7 @@ ag_shared_memory(const char *name, Size size, void (*init)(void *at), bool is_pr
 	char sized[NAMEDATALEN];
 	bool found;
 
-	/* one of another size is another build's, and the server would refuse it */
+	/* the server would refuse one of another size, as a build with other headers may have made it */
 	snprintf(sized, sizeof sized, "%s %zu", name, size);
 	return GetNamedDSMSegment(sized, size, init, &found);
 #else

@@ -14,7 +14,6 @@
 
 #include <sys/statvfs.h>
 
-#include "access/xact.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "storage/dsm.h"
@@ -23,8 +22,8 @@
 #include "storage/lwlock.h"
 #include "utils/resowner.h"
 #include "utils/syscache.h"
-#include "utils/timestamp.h"
 
+#include "engine/base/context.h"
 #include "pg/compat.h"
 #include "pg/settings.h"
 #include "pg/share.h"
@@ -32,8 +31,8 @@
 #define MOST_MODELS 128
 #define MEMBER_BYTES 128 /* of a name; members of longer ones aren't shared */
 #define ALIGNMENT 64
-#define TOUCH_EVERY USECS_PER_SEC
-#define UNUSED_AFTER (5 * USECS_PER_SEC)
+#define TOUCH_EVERY_NS INT64_C(1000000000)
+#define UNUSED_AFTER_NS INT64_C(5000000000)
 
 typedef enum SlotState
 {
@@ -47,7 +46,7 @@ typedef struct AgShareSlot
 {
 	pg_atomic_uint32 state;   /* SlotState; written under the lock */
 	pg_atomic_uint32 n_users; /* processes that have it mapped; raised under the lock */
-	pg_atomic_uint64 used_at; /* TimestampTz */
+	pg_atomic_uint64 used_ns; /* ag_clock_ns(), which is one for all processes */
 	Oid database;
 	pg_uuid_t id;
 	char member[MEMBER_BYTES];
@@ -55,10 +54,12 @@ typedef struct AgShareSlot
 	uint64 bytes;
 } AgShareSlot;
 
-/* build_id: a library of another build than the one that made it leaves it alone, for what lies in segments is its own. */
+/*
+ * Its name has the build's id, for what lies in segments is a build's own: where the library is replaced while the server runs, sessions of either
+ * build share with their like. What those of the old one shared is freed when the server stops.
+ */
 typedef struct Table
 {
-	char build_id[60];
 	int tranche;
 	LWLock lock;
 	uint64 bytes; /* of all slots that aren't free */
@@ -94,14 +95,13 @@ table_init(void *at)
 	Table *made = at;
 
 	memset(made, 0, sizeof *made);
-	strlcpy(made->build_id, AG_BUILD_ID, sizeof made->build_id);
 	made->tranche = LWLockNewTrancheId();
 	LWLockInitialize(&made->lock, made->tranche);
 	for (int i = 0; i < MOST_MODELS; i++)
 	{
 		pg_atomic_init_u32(&made->slots[i].state, SLOT_FREE);
 		pg_atomic_init_u32(&made->slots[i].n_users, 0);
-		pg_atomic_init_u64(&made->slots[i].used_at, 0);
+		pg_atomic_init_u64(&made->slots[i].used_ns, 0);
 	}
 }
 
@@ -127,9 +127,8 @@ find_table(void)
 {
 	if (!is_looked_for)
 	{
-		table = ag_shared_memory("ag_pg models", sizeof(Table), table_init, is_preloaded);
-		if (table != NULL && strncmp(table->build_id, AG_BUILD_ID, sizeof table->build_id) != 0)
-			table = NULL;
+		table =
+			ag_shared_memory("ag_pg models " AG_BUILD_ID, sizeof(Table), table_init, is_preloaded);
 		if (table != NULL)
 			LWLockRegisterTranche(table->tranche, "ag_pg_models");
 		is_looked_for = true;
@@ -195,18 +194,18 @@ find_slot(const pg_uuid_t *id, const char *member)
 
 /* Of the models that nobody has mapped, or has used since, the one that was used least recently. */
 static AgShareSlot *
-find_oldest(bool is_mapped, TimestampTz since)
+find_oldest(bool is_mapped, int64 since)
 {
 	AgShareSlot *found = NULL;
 
 	for (int i = 0; i < MOST_MODELS; i++)
 	{
 		AgShareSlot *slot = &table->slots[i];
-		TimestampTz used_at = (TimestampTz) pg_atomic_read_u64(&slot->used_at);
+		int64 used_ns = (int64) pg_atomic_read_u64(&slot->used_ns);
 
-		if (state_of(slot) == SLOT_OFFERED && used_at <= since &&
+		if (state_of(slot) == SLOT_OFFERED && used_ns <= since &&
 			(is_mapped || pg_atomic_read_u32(&slot->n_users) == 0) &&
-			(found == NULL || used_at < (TimestampTz) pg_atomic_read_u64(&found->used_at)))
+			(found == NULL || used_ns < (int64) pg_atomic_read_u64(&found->used_ns)))
 			found = slot;
 	}
 	return found;
@@ -231,7 +230,7 @@ has_room(uint64 bytes)
 static void
 retire_unused(uint64 bytes)
 {
-	TimestampTz since = GetCurrentTimestamp() - UNUSED_AFTER;
+	int64 since = ag_clock_ns() - UNUSED_AFTER_NS;
 	uint64 left = table->bytes;
 	bool has_slot = false;
 	AgShareSlot *slot;
@@ -322,7 +321,7 @@ static void
 count_in(AgShare *share, AgShareSlot *slot)
 {
 	pg_atomic_fetch_add_u32(&slot->n_users, 1);
-	pg_atomic_write_u64(&slot->used_at, (uint64) GetCurrentTimestamp());
+	pg_atomic_write_u64(&slot->used_ns, (uint64) ag_clock_ns());
 	share->slot = slot;
 }
 
@@ -563,13 +562,14 @@ ag_share_publish(AgShare *share, const pg_uuid_t *id, const char *member,
 void
 ag_share_touch(const AgShare *share)
 {
-	TimestampTz now = GetCurrentStatementStartTimestamp();
+	int64 now;
 
 	if (share->slot == NULL)
 		return;
+	now = ag_clock_ns();
 	/* others read this line of memory all the time: it is written only now and then */
-	if (now - (TimestampTz) pg_atomic_read_u64(&share->slot->used_at) > TOUCH_EVERY)
-		pg_atomic_write_u64(&share->slot->used_at, (uint64) now);
+	if (now - (int64) pg_atomic_read_u64(&share->slot->used_ns) > TOUCH_EVERY_NS)
+		pg_atomic_write_u64(&share->slot->used_ns, (uint64) now);
 }
 
 bool

@@ -15,10 +15,9 @@
 #include "pg/srf.h"
 #include "pg/stats.h"
 
-/* build_id: a library of another build than the one that made it leaves it alone. */
+/* Its name has the build's id: where the library is replaced while the server runs, sessions of either build have counts of their own. */
 typedef struct SharedStats
 {
-	char build_id[60];
 	pg_atomic_uint64 counts[AG_STAT_LAST];
 	pg_atomic_uint64 since; /* TimestampTz */
 } SharedStats;
@@ -35,8 +34,6 @@ shared_init(void *at)
 {
 	SharedStats *stats = at;
 
-	memset(stats->build_id, 0, sizeof stats->build_id);
-	strlcpy(stats->build_id, AG_BUILD_ID, sizeof stats->build_id);
 	for (int i = 0; i < AG_STAT_LAST; i++)
 		pg_atomic_init_u64(&stats->counts[i], 0);
 	pg_atomic_init_u64(&stats->since, (uint64) GetCurrentTimestamp());
@@ -47,9 +44,8 @@ ag_stats_attach(void)
 {
 	if (is_looked_for)
 		return;
-	shared = ag_shared_memory("ag_pg stats", sizeof(SharedStats), shared_init, is_preloaded);
-	if (shared != NULL && strncmp(shared->build_id, AG_BUILD_ID, sizeof shared->build_id) != 0)
-		shared = NULL;
+	shared = ag_shared_memory("ag_pg stats " AG_BUILD_ID, sizeof(SharedStats), shared_init,
+							  is_preloaded);
 	is_looked_for = true;
 }
 

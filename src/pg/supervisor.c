@@ -174,7 +174,8 @@ read_hello(AgSupervisor *s, AgArena *arena)
 	ag_relay_fail(s, AG_ERR_SYSTEM,
 				  psprintf("the program ag_trainer is of build %.60s, the library of build %s",
 						   hello.build_id, AG_BUILD_ID),
-				  "Install both from one package, then connect again.");
+				  "Install both from one package, then connect again; where the server preloads "
+				  "ag_pg, restart it.");
 	ag_relay_drop_child(s);
 }
 
