@@ -12,17 +12,22 @@
 #define MOST_NODES 20000 /* of all trees; a longer expression is no use to anybody */
 #define MOST_DEPTH 300
 
+/* With a backslash it is an escape string, which means the same wherever standard_conforming_strings is set to. */
 static void
-put_quoted(AgExport *export, const char *text, size_t n, char quote)
+put_literal(AgExport *export, const char *text, size_t n)
 {
-	ag_write_u8(export->out, (uint8_t) quote);
+	bool has_backslash = n > 0 && memchr(text, '\\', n) != NULL;
+
+	if (has_backslash)
+		ag_write_u8(export->out, 'E');
+	ag_write_u8(export->out, '\'');
 	for (size_t i = 0; i < n; i++)
 	{
-		if (text[i] == quote)
-			ag_write_u8(export->out, (uint8_t) quote);
+		if (text[i] == '\'' || text[i] == '\\')
+			ag_write_u8(export->out, (uint8_t) text[i]);
 		ag_write_u8(export->out, (uint8_t) text[i]);
 	}
-	ag_write_u8(export->out, (uint8_t) quote);
+	ag_write_u8(export->out, '\'');
 }
 
 static void
@@ -30,7 +35,14 @@ put_column(AgExport *export, const AgFeature *feature)
 {
 	const char *name = export->pipeline->inputs[feature->input].name;
 
-	put_quoted(export, name, strlen(name), '"');
+	ag_write_u8(export->out, '"');
+	for (; *name != '\0'; name++)
+	{
+		if (*name == '"')
+			ag_write_u8(export->out, '"');
+		ag_write_u8(export->out, (uint8_t) *name);
+	}
+	ag_write_u8(export->out, '"');
 }
 
 /* Is the value not above the threshold? NULL and NaN are missing. */
@@ -81,7 +93,7 @@ put_category_test(AgExport *export, const AgTreeNode *node)
 		if (!is_listed(export, node, code))
 			continue;
 		ag_json_raw(export->out, n++ > 0 ? ", " : unseen_left ? "::text NOT IN (" : "::text IN (");
-		put_quoted(export, levels->texts[code], levels->n_bytes[code], '\'');
+		put_literal(export, levels->texts[code], levels->n_bytes[code]);
 	}
 	if (n == 0) /* no list can be empty: true, or false, where it isn't NULL */
 		ag_json_raw(export->out,
