@@ -18,6 +18,7 @@
 
 #define MAX_COLUMNS 8
 #define MAX_ROWS 32
+#define FEW_ROWS 8 /* of most inputs: what a value does shows in few rows, and in less time */
 #define LONG_TEXT (AG_TEXT_MAX + 100)
 #define CHECK(condition) ((condition) ? (void) 0 : __builtin_trap())
 
@@ -209,12 +210,13 @@ read_input(Fuzz *fuzz, const uint8_t *data, size_t size)
 {
 	static const char *const names[MAX_COLUMNS] = {"label", "a", "b", "c", "d", "e", "f", "g"};
 	Input *input = &fuzz->input;
-	uint8_t flags;
+	uint8_t n_rows, flags;
 
 	*input = (Input){data, size};
 	fuzz->schema.n_columns = 2 + take(input) % (MAX_COLUMNS - 1);
 	fuzz->schema.columns = fuzz->columns;
-	fuzz->n_rows = 1 + take(input) % MAX_ROWS;
+	n_rows = take(input);
+	fuzz->n_rows = 1 + n_rows % (n_rows < 64 ? MAX_ROWS : FEW_ROWS);
 	flags = take(input);
 	fuzz->problem = (AgProblem) (flags % 4);
 	fuzz->raw_text = (flags & 4) != 0;
@@ -262,15 +264,44 @@ append(Fuzz *fuzz, AgTable *table, AgBlockBuilder *builder)
 	return status;
 }
 
+typedef struct Kept
+{
+	uint64_t types; /* of the columns, 4 bits each behind a 1 */
+	AgBlockBuilder *builder;
+} Kept;
+
+/* A builder takes megabytes, room for a whole block, however little is sent: so those of some schemas are kept from run to run, in memory of their own. */
+static Kept *
+builder_for(const AgSchema *schema)
+{
+	static AgMem mem;
+	static Kept kept[64];
+	AgError error;
+	uint64_t types = 1;
+	Kept *place;
+
+	if (mem.limit_bytes == 0)
+		ag_mem_init(&mem, INT64_MAX);
+	for (int c = 0; c < schema->n_columns; c++)
+		types = types << 4 | (uint64_t) schema->columns[c].type;
+	place = &kept[ag_hash64(&types, sizeof types, 0) % 64];
+	if (place->types == types)
+		return place;
+	ag_block_builder_free(place->builder);
+	ag_error_init(&error);
+	CHECK(ag_block_builder_create(&mem, schema, &place->builder, &error) == AG_OK);
+	place->types = types;
+	return place;
+}
+
 /* Rows from the first or from the last on, so many to a block. */
 static AgStatus
 send_rows(Fuzz *fuzz, bool backwards, int a_block, AgTable *table)
 {
-	AgBlockBuilder *builder;
-	AgStatus status;
+	Kept *kept = builder_for(&fuzz->schema);
+	AgBlockBuilder *builder = kept->builder;
+	AgStatus status = AG_OK;
 
-	AG_TRY(ag_block_builder_create(&fuzz->mem, &fuzz->schema, &builder, &fuzz->error));
-	status = AG_OK;
 	for (int r = 0; r < fuzz->n_rows && status == AG_OK; r++)
 	{
 		int row = backwards ? fuzz->n_rows - 1 - r : r;
@@ -279,7 +310,10 @@ send_rows(Fuzz *fuzz, bool backwards, int a_block, AgTable *table)
 		if (status == AG_OK && (r % a_block == a_block - 1 || r == fuzz->n_rows - 1))
 			status = append(fuzz, table, builder);
 	}
-	ag_block_builder_free(builder);
+	if (status == AG_OK)
+		return AG_OK;
+	ag_block_builder_free(builder); /* what is in it is not of another run */
+	*kept = (Kept){0};
 	return status;
 }
 

@@ -33,6 +33,8 @@ ag_order_value(uint64_t key)
 	return value;
 }
 
+#define FEW_KEYS 28 /* so few are in order before a pass has counted its digits */
+
 /* From that bit on, least significant digit first, 11 bits a pass; digits that are the same in all keys cost only their count. */
 static void
 sort_digits(uint64_t **keys, uint64_t **spare, int64_t n, int first)
@@ -45,7 +47,7 @@ sort_digits(uint64_t **keys, uint64_t **spare, int64_t n, int first)
 
 		for (int64_t i = 0; i < n; i++)
 			starts[from[i] >> shift & 2047]++;
-		if (n == 0 || starts[from[0] >> shift & 2047] == n)
+		if (starts[from[0] >> shift & 2047] == n)
 			continue;
 		for (int digit = 0; digit < 2048; digit++)
 		{
@@ -84,6 +86,11 @@ sort_near(uint64_t *keys, int64_t n, int64_t most_moves)
 uint64_t *
 ag_keys_sort(uint64_t *keys, uint64_t *spare, int64_t n)
 {
+	if (n <= FEW_KEYS)
+	{
+		sort_near(keys, n, INT64_MAX);
+		return keys;
+	}
 	sort_digits(&keys, &spare, n, 31);
 	if (!sort_near(keys, n, 2 * n))
 		sort_digits(&keys, &spare, n, 0);

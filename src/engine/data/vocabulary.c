@@ -13,7 +13,8 @@
 #include "engine/base/rng.h"
 
 #define MAX_OCCURRENCES (INT64_C(4) << 20) /* terms of the sampled texts, each once a text */
-#define SKETCH_BITS 22
+#define SKETCH_BITS 22                     /* at most; a few slots a term will do */
+#define SKETCH_LEAST_BITS 10
 #define MIN_TEXTS 20       /* fewer say nothing about what is common */
 #define LEAST_TEXTS_WITH 3 /* that have a term, of a small sample */
 #define MOST_TEXTS_WITH 30 /* that suffice for any sample */
@@ -107,11 +108,15 @@ static AgStatus
 count(const AgContext *ctx, uint64_t *hashes, int64_t n, uint32_t least, Counted **counted,
 	  int64_t *n_counted)
 {
-	const uint64_t mask = (UINT64_C(1) << SKETCH_BITS) - 1;
+	int bits = SKETCH_LEAST_BITS;
 	uint8_t *sketch = NULL;
 	int64_t kept = 0, found = 0;
+	uint64_t mask;
 	AgStatus status;
 
+	while (bits < SKETCH_BITS && n > INT64_C(1) << bits >> 3)
+		bits++;
+	mask = (UINT64_C(1) << bits) - 1;
 	*counted = NULL;
 	AG_GO(ag_get_zeroed(ctx, (size_t) mask + 1, 1, &sketch));
 	for (int64_t i = 0; i < n; i++)
