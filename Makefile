@@ -181,7 +181,7 @@ FUZZ_COVERAGE = -fsanitize=fuzzer-no-link
 build/fuzz-obj/src/engine/base/nearest.o: FUZZ_COVERAGE =
 # Nor do comparisons in loops over rows and values, which were a third of it: their branches are enough.
 $(patsubst %,build/fuzz-obj/src/engine/%.o,base/hash $(addprefix data/,bins bins_assign bins_cuts dates feature label label_rare pipeline \
-	pipeline_fit profile table table_finish vocabulary vocabulary_svd)): FUZZ_COVERAGE += -fno-sanitize-coverage=trace-cmp
+	pipeline_fit pipeline_text pipeline_text_fit profile table table_finish text text_date vocabulary vocabulary_svd)): FUZZ_COVERAGE += -fno-sanitize-coverage=trace-cmp
 $(FUZZ_OBJS): build/fuzz-obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(FUZZ_CC) $(TEST_CFLAGS) -O2 $(FUZZ_SANITIZE) $(FUZZ_COVERAGE) -c -o $@ $<

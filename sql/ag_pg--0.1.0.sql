@@ -224,7 +224,7 @@ CREATE VIEW @extschema@.ag_jobs WITH (security_barrier) AS
     SELECT j.id, j.now AS state, j.phase, j.model, j.version,
         CASE WHEN j.started_at IS NOT NULL THEN j.percent END AS percent,
         CASE WHEN j.started_at IS NOT NULL THEN
-            @extschema@.ag_job_seconds(j.started_at, j.started_ns, j.ended_at, j.ended_ns) END AS elapsed,
+            @extschema@.ag_job_seconds(j.started_at, j.started_ns, j.ended_at, j.ended_ns) ELSE 0 END AS elapsed,
         CASE WHEN j.now = 'running' AND j.expected_end IS NOT NULL THEN
             @extschema@.ag_job_seconds(NULL, NULL, j.expected_end, j.expected_ns) END AS remaining,
         j.score,
