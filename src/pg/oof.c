@@ -23,6 +23,7 @@ typedef struct Oof
 	const AgOpenModel *model;
 	JsonbValue *class_keys;
 	AgReader in;
+	uint32 flags;
 	double *out;
 	AgSrf srf;
 } Oof;
@@ -36,12 +37,12 @@ damaged(const char *model)
 
 /* Numbers as their shortest text, classes by their names. */
 static char *
-label_text(Oof *oof, bool has_classes, const char *name)
+label_text(Oof *oof, const char *name)
 {
 	const AgOpenModel *model = oof->model;
 	int32_t class;
 
-	if (!has_classes)
+	if ((oof->flags & AG_OOF_CLASSES) == 0)
 		return ag_result_number_text(ag_read_f64(&oof->in));
 	class = ag_read_i32(&oof->in);
 	if (class < 0 || class >= model->n_classes)
@@ -49,24 +50,38 @@ label_text(Oof *oof, bool has_classes, const char *name)
 	return ag_model_text(model, model->classes[class].name, model->classes[class].n_bytes);
 }
 
+/* A number in single precision; 0 behind the end. */
+static float
+read_single(AgReader *in)
+{
+	const void *bytes = ag_read_bytes(in, sizeof(float));
+	float single = 0;
+
+	if (bytes != NULL)
+		memcpy(&single, bytes, sizeof single);
+	return single;
+}
+
+/* How much the row counts: behind its predictions. */
+static float
+read_weight(Oof *oof)
+{
+	return (oof->flags & AG_OOF_WEIGHTS) != 0 ? read_single(&oof->in) : 1.0f;
+}
+
 static void
-put_row(Oof *oof, int64 row, bool has_classes, const char *name)
+put_row(Oof *oof, int64 row, const char *name)
 {
 	const AgOpenModel *model = oof->model;
+	bool has_classes = (oof->flags & AG_OOF_CLASSES) != 0;
 	Datum values[5];
 	bool nulls[5] = {false};
 
 	values[0] = Int64GetDatum(row);
-	ag_srf_text(values, nulls, 1, label_text(oof, has_classes, name));
+	ag_srf_text(values, nulls, 1, label_text(oof, name));
 	for (int k = 0; k < model->n_outputs; k++)
-	{
-		const void *bytes = ag_read_bytes(&oof->in, sizeof(float));
-		float single = 0;
-
-		if (bytes != NULL)
-			memcpy(&single, bytes, sizeof single);
-		oof->out[k] = single;
-	}
+		oof->out[k] = read_single(&oof->in);
+	(void) read_weight(oof);
 	if (oof->in.failed)
 		damaged(name);
 	if (has_classes)
@@ -86,18 +101,21 @@ put_row(Oof *oof, int64 row, bool has_classes, const char *name)
 
 /* Gives how many rows follow. */
 static uint64
-read_head(Oof *oof, const char *name, bool *has_classes)
+read_head(Oof *oof, const char *name)
 {
 	bool is_ours = ag_read_u32(&oof->in) == AG_OOF_MAGIC;
 	uint32 version = ag_read_u32(&oof->in), width = ag_read_u32(&oof->in);
-	uint32 flag = ag_read_u32(&oof->in);
+	uint32 flags = ag_read_u32(&oof->in);
+	uint32 known = version == 1 ? AG_OOF_CLASSES : AG_OOF_CLASSES | AG_OOF_WEIGHTS;
 	uint64 n_rows = ag_read_u64(&oof->in);
-	size_t row_bytes = (flag == 1 ? 4 : 8) + sizeof(float) * (size_t) width;
+	bool has_classes = (flags & AG_OOF_CLASSES) != 0, has_weights = (flags & AG_OOF_WEIGHTS) != 0;
+	size_t row_bytes = (has_classes ? 4 : 8) + sizeof(float) * ((size_t) width + has_weights);
 
-	*has_classes = flag == 1;
-	if (oof->in.failed || !is_ours || version != AG_OOF_VERSION || flag > 1 ||
-		width != (uint32) oof->model->n_outputs || *has_classes != (oof->model->n_classes > 0) ||
-		ag_reader_left(&oof->in) % row_bytes != 0 || ag_reader_left(&oof->in) / row_bytes != n_rows)
+	oof->flags = flags;
+	if (oof->in.failed || !is_ours || version < 1 || version > AG_OOF_VERSION ||
+		(flags & ~known) != 0 || width != (uint32) oof->model->n_outputs ||
+		has_classes != (oof->model->n_classes > 0) || ag_reader_left(&oof->in) % row_bytes != 0 ||
+		ag_reader_left(&oof->in) / row_bytes != n_rows)
 		damaged(name);
 	return n_rows;
 }
@@ -114,39 +132,36 @@ not_stored(const char *name)
 /* --- errors --- */
 
 static int
-compare_floats(const void *left, const void *right)
+compare_errors(const void *left, const void *right)
 {
-	float a = *(const float *) left, b = *(const float *) right;
+	float a = ((const AgOofError *) left)->distance, b = ((const AgOofError *) right)->distance;
 
 	return (a > b) - (a < b);
 }
 
-/* An error that isn't finite counts as infinite. */
+/* A distance that isn't finite counts as infinite. */
 static void
-read_errors(Oof *oof, const char *name, uint64 n, float *errors)
+read_errors(Oof *oof, const char *name, uint64 n, AgOofError *errors)
 {
 	for (uint64 i = 0; i < n; i++)
 	{
 		double truth = ag_read_f64(&oof->in);
-		const void *bytes = ag_read_bytes(&oof->in, sizeof(float));
-		float single = 0;
 
-		if (bytes == NULL)
+		errors[i].distance = (float) fabs(truth - read_single(&oof->in));
+		errors[i].weight = read_weight(oof);
+		if (oof->in.failed || !(errors[i].weight >= 0.0f && isfinite(errors[i].weight)))
 			damaged(name);
-		memcpy(&single, bytes, sizeof single);
-		errors[i] = (float) fabs(truth - single);
-		if (!isfinite(errors[i]))
-			errors[i] = INFINITY;
+		if (!isfinite(errors[i].distance))
+			errors[i].distance = INFINITY;
 	}
-	qsort(errors, n, sizeof(float), compare_floats);
+	qsort(errors, n, sizeof *errors, compare_errors);
 }
 
-float *
+AgOofError *
 ag_oof_errors(const AgOpenModel *model, const char *name, int64 *n)
 {
 	Oof oof = {.model = model};
-	float *volatile errors = NULL; /* set before a jump, used behind it */
-	bool has_classes;
+	AgOofError *volatile errors = NULL; /* set before a jump, used behind it */
 	size_t size;
 	void *image;
 	AgMem mem;
@@ -158,10 +173,10 @@ ag_oof_errors(const AgOpenModel *model, const char *name, int64 *n)
 	PG_TRY();
 	{
 		ag_reader_init(&oof.in, image, size);
-		*n = (int64) read_head(&oof, name, &has_classes);
+		*n = (int64) read_head(&oof, name);
 		if (*n == 0)
 			damaged(name);
-		errors = MemoryContextAllocHuge(CurrentMemoryContext, sizeof(float) * *n);
+		errors = MemoryContextAllocHuge(CurrentMemoryContext, sizeof(AgOofError) * *n);
 		read_errors(&oof, name, (uint64) *n, errors);
 	}
 	PG_FINALLY();
@@ -182,7 +197,6 @@ ag_sql_predict_oof(PG_FUNCTION_ARGS)
 	char *name = text_to_cstring(PG_GETARG_TEXT_PP(0)), *member;
 	MemoryContext scratch;
 	AgPredictorRow *row;
-	bool has_classes;
 	pg_uuid_t id;
 	uint64 n_rows;
 	size_t size;
@@ -207,7 +221,7 @@ ag_sql_predict_oof(PG_FUNCTION_ARGS)
 		oof.class_keys = ag_result_class_keys(oof.model);
 		oof.out = palloc(sizeof(double) * oof.model->n_outputs);
 		ag_reader_init(&oof.in, image, size);
-		n_rows = read_head(&oof, name, &has_classes);
+		n_rows = read_head(&oof, name);
 		scratch =
 			AllocSetContextCreate(CurrentMemoryContext, "ag_pg oof row", ALLOCSET_DEFAULT_SIZES);
 		for (uint64 i = 0; i < n_rows; i++)
@@ -215,7 +229,7 @@ ag_sql_predict_oof(PG_FUNCTION_ARGS)
 			MemoryContext old = MemoryContextSwitchTo(scratch);
 
 			CHECK_FOR_INTERRUPTS();
-			put_row(&oof, (int64) i + 1, has_classes, name);
+			put_row(&oof, (int64) i + 1, name);
 			MemoryContextSwitchTo(old);
 			MemoryContextReset(scratch);
 		}

@@ -8,10 +8,17 @@
 
 #include "pg/cache.h"
 
+/* How far a prediction was from the truth, and how much its row counts. */
+typedef struct AgOofError
+{
+	float distance,
+		weight; /* weight: finite, not negative; 1 where weights don't count in scores */
+} AgOofError;
+
 /*
- * How far they were from the truth, ascending, in the current memory context; *n of them, at least one. ERROR P0002 where none are stored. The model is the
- * predictor's best one, a regression.
+ * The distances, ascending, in the current memory context; *n of them, at least one. ERROR P0002 where none are stored. The model is the predictor's best
+ * one, a regression.
  */
-extern float *ag_oof_errors(const AgOpenModel *model, const char *name, int64 *n);
+extern AgOofError *ag_oof_errors(const AgOpenModel *model, const char *name, int64 *n);
 
 #endif

@@ -19,6 +19,20 @@ SELECT ag_predict_interval('m', t) = ag_predict_interval('m', to_jsonb(t), 0.9) 
 SELECT ag_predict_interval('m', t, 0.99999) AS unbounded FROM iv t WHERE id = 1;
 SELECT ag_predict_interval('m', t, NULL) IS NULL AS none, ag_predict_interval('m', NULL::iv) IS NULL AS no_row FROM iv t WHERE id = 1;
 
+-- where weights count in scores, rows count as much as they weigh: here those whose numbers are all over the place
+CREATE TABLE iw AS SELECT id, x, z, y, CASE WHEN y >= 540 THEN 1 ELSE 9 END AS w FROM (SELECT i AS id, i % 37 AS x, (i * 7) % 31 AS z,
+    (i % 37) * 30.0 + (hashint4(i) & 1023) / CASE WHEN i % 37 < 18 THEN 40.0 ELSE 1000.0 END AS y FROM generate_series(1, 1200) i) s;
+SELECT ag_fit('SELECT x, z, y, w FROM iw WHERE id % 2 = 0', 'y', :'quick'::jsonb || '{"name": "weighed", "num_bag_folds": 4, "sample_weight": "w", "weight_evaluation": true}');
+SELECT ag_fit('SELECT x, z, y, w FROM iw WHERE id % 2 = 0', 'y', :'quick'::jsonb || '{"name": "not_weighed", "num_bag_folds": 4, "sample_weight": "w"}');
+CREATE TABLE weighed_errors AS SELECT model, e, sum(w) OVER (PARTITION BY model ORDER BY e) AS up_to, sum(w) OVER (PARTITION BY model) * (1 + 1.0 / count(*) OVER (PARTITION BY model)) AS total FROM (
+    SELECT 'weighed' AS model, abs(label::float8 - prediction::float8) AS e, CASE WHEN label::float8 >= 540 THEN 1 ELSE 9 END AS w FROM ag_predict_oof('weighed')
+    UNION ALL SELECT 'not_weighed', abs(label::float8 - prediction::float8), 1 FROM ag_predict_oof('not_weighed')) s;
+SELECT model, coverage, bool_and((i[2] - i[1]) / 2 BETWEEN e * 0.999999 AND e * 33 / 32) AS width FROM (SELECT * FROM iw WHERE id < 20) t, unnest(ARRAY[0.5, 0.8, 0.9, 0.99]) coverage, unnest(ARRAY['weighed', 'not_weighed']) model,
+    ag_predict_interval(model, t, coverage) i, LATERAL (SELECT min(e) AS e FROM weighed_errors s WHERE s.model = model.model AND up_to >= coverage * total) s GROUP BY 1, 2 ORDER BY 1, 2;
+-- so they are covered as often as asked by weight, where counting rows would be too narrow
+SELECT model, abs(sum(w) FILTER (WHERE y BETWEEN i[1] AND i[2]) / sum(w)::float8 - 0.8) < 0.06 AS as_asked FROM iw t, unnest(ARRAY['weighed', 'not_weighed']) model, ag_predict_interval(model, t, 0.8) i WHERE id % 2 = 1 GROUP BY 1 ORDER BY 1;
+SELECT ag_predict_interval('weighed', t, 0.9999) AS unbounded FROM iw t WHERE id = 1;
+
 SELECT ag_predict_interval('m', t, 1) FROM iv t LIMIT 1;
 SELECT ag_predict_interval('m', t, 0) FROM iv t LIMIT 1;
 SELECT ag_predict_interval('m', t, 'NaN') FROM iv t LIMIT 1;
@@ -27,4 +41,4 @@ SELECT ag_predict_interval('bare', t) FROM iv t LIMIT 1;
 SELECT ag_predict_interval('class', t) FROM iv t LIMIT 1;
 SELECT ag_predict_interval('levels', t) FROM iv t LIMIT 1;
 SELECT count(ag_drop(name)) > 0 AS dropped FROM ag_models;
-DROP TABLE iv, errors;
+DROP TABLE iv, iw, errors, weighed_errors;

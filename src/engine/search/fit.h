@@ -72,12 +72,15 @@ typedef struct AgFittedMember
 
 /*
  * The image of that number is no member's: the best model's predictions of the rows that it was scored on, from models trained
- * without them. u32 magic, version, outputs a row, 1 where there are classes; u64 rows; then for each row its label (i32 class, or
- * f64) and its predictions in single precision. Rows come in the fit's own order.
+ * without them. u32 magic, version, outputs a row, flags; u64 rows; then for each row its label (i32 class, or f64), its predictions
+ * in single precision and, where weights count in scores, its weight likewise (mean of all rows: 1). Rows come in the fit's own order.
+ * Version 1 had no weights.
  */
 #define AG_OOF_MEMBER INT32_MAX
 #define AG_OOF_MAGIC UINT32_C(0x464f4741)
-#define AG_OOF_VERSION 1
+#define AG_OOF_VERSION 2
+#define AG_OOF_CLASSES 1u /* flags */
+#define AG_OOF_WEIGHTS 2u
 
 /* Where results go; called in this order: predictor, features, members, parts. A failure ends the fit with it. */
 typedef struct AgFitSink

@@ -47,6 +47,15 @@ row_write(const AgFit *fit, const char *best, const AgFitEnsemble *ensemble, int
 	}
 }
 
+static void
+weight_write(const AgValidation *v, int64_t i, AgWriter *out)
+{
+	float single = v->weight != NULL ? (float) v->weight[i] : 1.0f;
+
+	if (v->weight != NULL)
+		ag_write_bytes(out, &single, sizeof single);
+}
+
 AgStatus
 ag_fit_oof_write(AgFit *fit, AgWriter *out)
 {
@@ -60,7 +69,8 @@ ag_fit_oof_write(AgFit *fit, AgWriter *out)
 	ag_write_u32(out, AG_OOF_MAGIC);
 	ag_write_u32(out, AG_OOF_VERSION);
 	ag_write_u32(out, (uint32_t) ag_fit_width(fit));
-	ag_write_u32(out, v->class_of != NULL);
+	ag_write_u32(out, (v->class_of != NULL ? AG_OOF_CLASSES : 0) |
+						  (v->weight != NULL ? AG_OOF_WEIGHTS : 0));
 	ag_write_u64(out, (uint64_t) v->n_scored);
 	for (int64_t i = 0; i < v->n_scored; i++)
 	{
@@ -69,6 +79,7 @@ ag_fit_oof_write(AgFit *fit, AgWriter *out)
 		else
 			ag_write_f64(out, v->target[i]);
 		row_write(fit, best, ensemble, i, out);
+		weight_write(v, i, out);
 		if ((i & 4095) == 0)
 			AG_TRY(ag_check_cancel(&fit->ctx));
 	}
