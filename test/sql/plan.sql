@@ -11,6 +11,12 @@ SELECT count(*) AS stored FROM ag_models;
 -- levels above ask for trainings of their own of what is below them: one for each two of four folds
 SELECT m ->> 'model' AS model, m -> 'trainings' AS trainings, m -> 'nested_trainings_at_most' AS nested
 FROM jsonb_array_elements(ag_fit('pl', 'y', '{"dry_run": true, "verbosity": 0, "num_bag_folds": 4, "num_stack_levels": 1, "hyperparameters": {"LR": {}}}')::jsonb -> 'models') m;
+-- a trial whether stacking helps takes its share of the time
+SELECT (plan -> 'trial_seconds_at_most')::float8 BETWEEN 30 AND 40 AS trial, plan -> 'stack_levels' AS levels FROM (SELECT ag_fit('pl', 'y', '{"dry_run": true, "verbosity": 0, "time_limit": 100, "num_bag_folds": 4, "dynamic_stacking": true,
+    "ds_args": {"detection_time_frac": 0.4}, "hyperparameters": {"LR": {}}}')::jsonb AS plan) s;
+-- a search compares more models, on twice as many rows
+SELECT plan -> 'rows_scored' AS scored FROM (SELECT ag_fit('SELECT i AS x, i % 7 AS y FROM generate_series(1, 6000) i', 'y', '{"name": "pl_many", "dry_run": true, "verbosity": 0, "hyperparameters": {"LR": {}}}'::jsonb || more)::jsonb AS plan
+    FROM unnest(ARRAY['{}', '{"hyperparameter_tune_kwargs": "random"}', '{"hyperparameter_tune_kwargs": "random", "holdout_frac": 0.1}']::jsonb[]) more) s;
 -- a plan writes nothing, and a read-only transaction can have one
 BEGIN READ ONLY;
 SELECT ag_fit('pl', 'y', '{"dry_run": true, "verbosity": 0, "hyperparameters": {"LR": {}}}')::jsonb -> 'rows' AS rows;

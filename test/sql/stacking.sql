@@ -45,6 +45,10 @@ SELECT ag_predict('stack/LR_BAG_L2', t) FROM stack AS t LIMIT 1;
 SELECT ag_fit('stack', 'y', '{"name": "no", "num_stack_levels": 1}');
 SELECT ag_fit('stack', 'y', '{"name": "no", "num_bag_folds": 3, "num_stack_levels": 9}');
 
+-- levels that the folds are too few for: a warning, which stays with the model
+SELECT ag_fit('stack', 'y', '{"name": "few", "verbosity": 1, "num_bag_folds": 2, "num_stack_levels": 1, "hyperparameters": {"LR": {}}}');
+SELECT ag_info('few') -> 'warnings' AS warnings, max(stack_level) AS levels FROM ag_leaderboard('few');
+
 -- a limit on the time that predicting takes: one that anything keeps, one that nothing keeps
 SELECT ag_fit('stack', 'y', '{"name": "slow", "verbosity": 0, "num_bag_folds": 3, "infer_limit": 10, "hyperparameters": {"GBM": {"num_boost_round": 30}, "LR": {}}}');
 SELECT count(*) AS members FROM ag_leaderboard('slow');

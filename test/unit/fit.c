@@ -1,4 +1,6 @@
 /* fit.c - the story of a fit inside one process: holdout, shares of time, failing models, results that predict. */
+#include <limits.h>
+
 #include "unit/fit_cases.h"
 
 /* What is stored predicts what was learnt: every member, of every problem type. */
@@ -90,12 +92,22 @@ nets_predict(AgMem *mem)
 static void
 rules(void)
 {
+	AgFitOptions options = {.holdout_frac = (double) NAN};
+
 	AG_CHECK_NEAR(ag_holdout_rule(100), 0.2, 1e-12);
 	AG_CHECK_NEAR(ag_holdout_rule(4000), 0.125, 1e-12);
 	AG_CHECK_NEAR(ag_holdout_rule(4999), 500.0 / 4999, 1e-12);
 	AG_CHECK_NEAR(ag_holdout_rule(5000), 0.1, 1e-12);
 	AG_CHECK_NEAR(ag_holdout_rule(100000), 0.025, 1e-12);
 	AG_CHECK_NEAR(ag_holdout_rule(10000000), 0.01, 1e-12);
+	/* a search has twice as many, 0.2 at most, unless it is said how many */
+	AG_CHECK_NEAR(ag_holdout_asked(&options, 100000), 0.025, 1e-12);
+	options.search.is_asked = true;
+	AG_CHECK_NEAR(ag_holdout_asked(&options, 100000), 0.05, 1e-12);
+	AG_CHECK_NEAR(ag_holdout_asked(&options, 4000), 0.2, 1e-12);
+	AG_CHECK_NEAR(ag_holdout_asked(&options, 100), 0.2, 1e-12);
+	options.holdout_frac = 0.3;
+	AG_CHECK_NEAR(ag_holdout_asked(&options, 100000), 0.3, 1e-12);
 }
 
 /* The split itself: sizes, disjoint and complete, classes kept in training, the seed counts. */
@@ -339,6 +351,42 @@ few_rows_all_families(AgMem *mem)
 	AG_CHECK_EQ(mem->used_bytes, 0);
 }
 
+/* Classes that are left out for their few rows are counted, and so are their rows. */
+static void
+rare_are_counted(AgMem *mem)
+{
+	AgOptionEntry entries[N_QUICK + 1];
+	Setting s = {
+		.mem = mem, .n_rows = 200, .n_classes = 4, .entries = entries, .n_entries = N_QUICK + 1};
+	int n_of[4] = {0}, n_rare = 0, n_rows = 0, threshold = INT_MAX;
+	char text[16], line[160];
+	Result r = {0};
+	AgError err;
+
+	for (int i = 0; i < s.n_rows; i++)
+		n_of[(int) truth(i)]++;
+	for (int k = 0; k < 4; k++)
+		threshold = n_of[k] < threshold ? n_of[k] : threshold;
+	threshold++;
+	for (int k = 0; k < 4; k++)
+		if (n_of[k] < threshold)
+		{
+			n_rare++;
+			n_rows += n_of[k];
+		}
+	snprintf(text, sizeof text, "%d", threshold);
+	snprintf(line, sizeof line,
+			 "%d of 4 classes have fewer than %d rows: their %d rows are left out", n_rare,
+			 threshold, n_rows);
+	memcpy(entries, quick, sizeof quick);
+	entries[N_QUICK] = (AgOptionEntry){"/label_count_threshold", AG_JSON_NUMBER, text};
+	AG_CHECK_EQ(run(&s, &r, &err), AG_OK);
+	AG_CHECK_EQ(r.n_rows, s.n_rows - n_rows);
+	AG_CHECK(strstr(r.log, line) != NULL);
+	result_free(&r);
+	AG_CHECK_EQ(mem->used_bytes, 0);
+}
+
 static void
 ends_early(AgMem *mem)
 {
@@ -406,6 +454,7 @@ main(void)
 	gpu_warning(&mem);
 	no_memory(&mem);
 	left_out();
+	rare_are_counted(&mem);
 	ends_early(&mem);
 	return ag_unit_done("fit");
 }

@@ -234,6 +234,8 @@ few_folds(AgMem *mem)
 
 	AG_REQUIRE(run(&s, &r, &err) == AG_OK);
 	AG_CHECK(strstr(r.log, "2 levels are too many for 2 folds: 1 instead") != NULL);
+	AG_CHECK_EQ(r.n_warnings, 1); /* they were asked for: it isn't only told, but kept */
+	AG_CHECK(strstr(r.warning, "too many for 2 folds") != NULL);
 	AG_CHECK(find_name(&r, "LR_BAG_L1") >= 0 && find_name(&r, "LR_BAG_L2") < 0);
 	result_free(&r);
 	AG_CHECK_EQ(mem->used_bytes, 0);

@@ -247,6 +247,64 @@ levels_repeat(AgMem *mem)
 	AG_CHECK_EQ(mem->used_bytes, 0);
 }
 
+/* The number behind a text, wherever it comes first; -1: nowhere. */
+static int
+number_behind(const char *text, const char *what)
+{
+	const char *at = strstr(text, what);
+
+	return at != NULL ? atoi(at + strlen(what)) : -1;
+}
+
+/* What a plan says of the trainings that levels above ask for is what there are then. */
+static void
+nested_are_counted(AgMem *mem)
+{
+	static const struct
+	{
+		const char *folds, *sets, *levels;
+		int of_first, of_second; /* trainings that each model of that level is asked for */
+	} cases[] = {
+		{"4", "1", "1", 6, -1},   /* pairs of 4 */
+		{"3", "2", "1", 6, -1},   /* of 3, twice */
+		{"10", "1", "1", 36, -1}, /* pairs of 8 parts, and each part, which is more than a fold */
+		{"5", "1", "2", 20, 10},  /* pairs and triples; above, pairs */
+	};
+
+	for (int i = 0; i < (int) (sizeof cases / sizeof cases[0]); i++)
+	{
+		const AgOptionEntry entries[] = {
+			{"/hyperparameters", AG_JSON_OBJECT, "2"},
+			{"/hyperparameters/GBM", AG_JSON_OBJECT, "1"},
+			{"/hyperparameters/GBM/num_boost_round", AG_JSON_NUMBER, "2"},
+			{"/hyperparameters/LR", AG_JSON_OBJECT, "0"},
+			{"/num_bag_folds", AG_JSON_NUMBER, cases[i].folds},
+			{"/num_bag_sets", AG_JSON_NUMBER, cases[i].sets},
+			{"/num_stack_levels", AG_JSON_NUMBER, cases[i].levels},
+			{"/dry_run", AG_JSON_BOOL, "true"},
+		};
+		Setting s = {.mem = mem, .n_rows = 120, .entries = entries, .n_entries = 8, .n_threads = 2};
+		Result planned = {0}, fitted = {0};
+		char key[] = "\"nested_trainings_at_most\": ", *second;
+		AgError err;
+
+		AG_REQUIRE(run(&s, &planned, &err) == AG_OK);
+		s.n_entries = 7;
+		AG_REQUIRE(run(&s, &fitted, &err) == AG_OK);
+		AG_CHECK_EQ(number_behind(planned.plan, key), cases[i].of_first);
+		second = strstr(planned.plan, "\"GBM_BAG_L2\"");
+		AG_CHECK(second != NULL && number_behind(second, key) == cases[i].of_second);
+		/* two models each */
+		AG_CHECK_EQ(number_behind(fitted.log, "level 2 is scored on ("), 2 * cases[i].of_first);
+		if (cases[i].of_second > 0)
+			AG_CHECK_EQ(number_behind(fitted.log, "level 3 is scored on ("),
+						2 * cases[i].of_second);
+		result_free(&planned);
+		result_free(&fitted);
+		AG_CHECK_EQ(mem->used_bytes, 0);
+	}
+}
+
 /* Refits look at refits; bags that none needs are not stored, and everything that says so can predict. */
 static void
 levels_refit(AgMem *mem)
@@ -466,6 +524,7 @@ main(void)
 	ag_mem_init(&mem, INT64_MAX);
 	levels_learn(&mem);
 	levels_repeat(&mem);
+	nested_are_counted(&mem);
 	levels_refit(&mem);
 	levels_forged(&mem);
 	few_rows(&mem);

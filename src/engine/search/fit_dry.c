@@ -160,6 +160,9 @@ plan_write(Dry *dry, int64_t need_bytes)
 	number_write(out, &first, "time_limit", fit->promised_seconds);
 	number_write(out, &first, "memory_mb", (double) need_bytes * 1e-6);
 	number_write(out, &first, "memory_limit_mb", (double) fit->ctx.mem->limit_bytes * 1e-6);
+	if (ag_fit_wants_trial(fit) && isfinite(left))
+		number_write(out, &first, "trial_seconds_at_most",
+					 -ag_fit_seconds(fit->ctx.deadline_ns) * fit->options->trial_time_frac);
 	ag_json_key(out, &first, "models");
 	ag_json_raw(out, "[");
 	for (fit->level = 1; fit->level <= fit->n_levels; fit->level++)

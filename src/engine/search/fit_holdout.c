@@ -23,6 +23,17 @@ ag_holdout_rule(int64_t n_rows)
 	return fmax(0.01, fmin(0.1, 2500.0 / n));
 }
 
+/* Likewise: a search compares many models on these rows, and has twice as many of them. */
+double
+ag_holdout_asked(const AgFitOptions *options, int64_t n_rows)
+{
+	double rule = ag_holdout_rule(n_rows);
+
+	if (!isnan(options->holdout_frac))
+		return options->holdout_frac;
+	return options->search.is_asked ? fmax(rule, fmin(0.2, 2.0 * rule)) : rule;
+}
+
 /*
  * How many rows of each class are held out: shares rounded by largest remainder (ties to the first class), at least
  * one row of each class left to train on. A binary problem keeps a row of either class to validate on where it can, for
@@ -194,7 +205,7 @@ ag_fit_hold_out(AgFit *fit)
 		AG_TRY(tuning_hold_out(fit));
 		return tuning_classes_check(fit);
 	}
-	v->fraction = asked ? fit->options->holdout_frac : ag_holdout_rule(fit->n_rows);
+	v->fraction = ag_holdout_asked(fit->options, fit->n_rows);
 	if (asked || fit->n_rows >= AG_FIT_MIN_HOLDOUT_ROWS)
 		n_valid = (int64_t) ceil(v->fraction * (double) fit->n_rows);
 	if (n_valid > fit->n_rows - 1)

@@ -3,6 +3,7 @@
  */
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +52,22 @@ levels_honest(const AgFit *fit)
 	return v->is_held_out || v->is_forward ? INT_MAX : most;
 }
 
+/* Of levels that were asked for by number it is a warning, which ag_info keeps. */
+static void
+too_many_tell(AgFit *fit, int most)
+{
+	static const char text[] = "%d levels are too many for %d folds: %d instead";
+	char hint[128];
+
+	snprintf(hint, sizeof hint, "So many levels take a \"num_bag_folds\" of at least %d.",
+			 fit->n_levels + 1);
+	if (fit->options->num_stack_levels > 0)
+		ag_log_hint(&fit->ctx, AG_LOG_WARNING, hint, text, fit->n_levels, fit->validation.n_folds,
+					most);
+	else
+		ag_log(&fit->ctx, AG_LOG_NORMAL, text, fit->n_levels, fit->validation.n_folds, most);
+}
+
 AgStatus
 ag_fit_plan_levels(AgFit *fit)
 {
@@ -82,8 +99,7 @@ ag_fit_plan_levels(AgFit *fit)
 	most = levels_honest(fit);
 	if (fit->n_levels > most)
 	{
-		ag_log(&fit->ctx, AG_LOG_NORMAL, "%d levels are too many for %d folds: %d instead",
-			   fit->n_levels, fit->validation.n_folds, most);
+		too_many_tell(fit, most);
 		fit->n_levels = most;
 	}
 	if (fit->n_levels > 1)

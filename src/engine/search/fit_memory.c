@@ -97,8 +97,7 @@ ag_fit_memory(const AgTable *table, const AgFitOptions *options, int n_threads)
 	int64_t n = table->n_rows, training = 0, kept = 0, of_family[AG_FAMILY_LAST] = {0};
 	int n_classes = classes_at_most(table, options), n_folds = ag_folds_asked(options, n);
 	/* validation predictions, and the models themselves until they are stored */
-	double holdout =
-		isnan(options->holdout_frac) ? ag_holdout_rule(n > 0 ? n : 1) : options->holdout_frac;
+	double holdout = ag_holdout_asked(options, n > 0 ? n : 1);
 	int64_t n_scored = n_folds > 0 ? n : (int64_t) (holdout * (double) n);
 	int n_parallel = n_folds > 0 ? ag_folds_at_a_time(options, n) : 1;
 	int n_levels = ag_levels_at_most(options, n);

@@ -151,6 +151,7 @@ typedef struct Nested
 	const AgContext *ctx;
 	AgFitModel *model;
 	int set, n_jobs, n_slots;
+	_Atomic int n_done;
 	uint32_t masks[1 << MOST_PARTS];
 	struct NestedSlot *slots;
 	_Atomic int next;
@@ -291,15 +292,16 @@ slots_run(void *arg, int64_t begin, int64_t end, int thread)
 		{
 			AgStatus status = nested_fit(slot, nested->masks[job]), none = AG_OK;
 
+			atomic_fetch_add(&nested->n_done, status == AG_OK);
 			if (status != AG_OK)
 				atomic_compare_exchange_strong(&nested->status, &none, status);
 		}
 	}
 }
 
-/* One model without any of the sets that are wanted, of one dealing of the rows. */
+/* One model without any of the sets that are wanted, of one dealing of the rows. *n_done: trainings so far. */
 static AgStatus
-set_fit(AgFit *fit, AgContext *ctx, int set, AgFitModel *model)
+set_fit(AgFit *fit, AgContext *ctx, int set, AgFitModel *model, int *n_done)
 {
 	Nested nested = {.fit = fit, .ctx = ctx, .model = model, .set = set};
 	size_t n_out = (size_t) ag_fit_width(fit);
@@ -324,6 +326,7 @@ set_fit(AgFit *fit, AgContext *ctx, int set, AgFitModel *model)
 		ag_pool_run(ctx->pool, nested.n_slots, 1, slots_run, &nested);
 	else
 		slots_run(&nested, 0, 1, 0);
+	*n_done += atomic_load(&nested.n_done);
 	status = atomic_load(&nested.status);
 	for (int s = 0; s < nested.n_slots && status != AG_OK && ctx->error != NULL; s++)
 		if (nested.slots[s].own.error.status == status)
@@ -404,7 +407,7 @@ parts_choose(AgFit *fit, const AgFitLevel *level, double left)
 }
 
 static AgStatus
-input_make(AgFit *fit, int64_t deadline_ns, AgFitModel *model)
+input_make(AgFit *fit, int64_t deadline_ns, AgFitModel *model, int *n_done)
 {
 	AgContext ctx = fit->ctx;
 	size_t n = (size_t) fit->validation.n_sets << fit->parts.n;
@@ -421,7 +424,7 @@ input_make(AgFit *fit, int64_t deadline_ns, AgFitModel *model)
 	memset(model->without, 0, n * sizeof *model->without);
 	AG_GO(ag_fit_pool(fit, model->plan.num_cpus, &pool, &ctx));
 	for (int set = 0; set < fit->validation.n_sets; set++)
-		AG_GO(set_fit(fit, &ctx, set, model));
+		AG_GO(set_fit(fit, &ctx, set, model, n_done));
 done:
 	ag_pool_free(pool);
 	if (status == AG_ERR_CANCELLED)
@@ -440,7 +443,7 @@ ag_fit_nested_make(AgFit *fit, AgFitLevel *level)
 	int64_t began = ag_clock_ns(), deadline = fit->ctx.deadline_ns;
 	double left = (double) INFINITY, room;
 	const char *wanting = "time";
-	int n = 0, most;
+	int n = 0, n_done = 0, most;
 
 	if (fit->validation.is_held_out || fit->validation.is_forward)
 		return AG_OK; /* nothing has learnt from the rows that scores are of, or from later ones */
@@ -471,7 +474,7 @@ ag_fit_nested_make(AgFit *fit, AgFitLevel *level)
 	ag_progress(&fit->ctx, fit->phase, 0.0);
 	for (int i = 0; i < most; i++)
 	{
-		AgStatus status = input_make(fit, deadline, &fit->models[level->inputs[i]]);
+		AgStatus status = input_make(fit, deadline, &fit->models[level->inputs[i]], &n_done);
 
 		if (status == AG_ERR_CANCELLED)
 			return status;
@@ -482,7 +485,7 @@ ag_fit_nested_make(AgFit *fit, AgFitLevel *level)
 	fit->phase = NULL;
 	level->n_inputs = n;
 	ag_log(&fit->ctx, AG_LOG_NORMAL,
-		   "  %.2f s  to fit them without the rows that level %d is scored on",
-		   ag_fit_seconds(began), fit->level);
+		   "  %.2f s  to fit them without the rows that level %d is scored on (%d trainings)",
+		   ag_fit_seconds(began), fit->level, n_done);
 	return AG_OK;
 }

@@ -209,6 +209,7 @@ AgStatus ag_fit_monotone(const AgFit *fit, const AgContext *ctx, const AgModelCo
 						 int8_t **directions);
 /* fit_holdout.c. Needs the label; logs the split. */
 double ag_holdout_rule(int64_t n_rows);
+double ag_holdout_asked(const AgFitOptions *options, int64_t n_rows);
 AgStatus ag_fit_hold_out(AgFit *fit);
 /* fit_folds.c: deals the rows to folds, as the options ask; then, or else by ag_fit_hold_out, who validates is known. */
 int ag_folds_rule(int64_t n_rows);

@@ -96,7 +96,8 @@ static const AgOptionSpec specs[] = {
 
 	/* validation data */
 	{"holdout_frac", "number", "greater than 0, less than 1", "null", true,
-	 "Fraction of the rows held out for validation; null: 0.2 to 0.01 by the number of rows"},
+	 "Fraction of the rows held out for validation; null: 0.2 to 0.01 by the number of rows, twice "
+	 "that (0.2 at most) for a search"},
 	{"tuning_data", "text", "a table or query", "null", true,
 	 "Validation rows of your own, with the columns of data; none of data is held out then"},
 	{"use_bag_holdout", "boolean", "true or false", "false", true,
