@@ -135,10 +135,13 @@ static void
 read_options(AgFitCall *call)
 {
 	AgError err;
+	Jsonb *options = ag_replay_options(call->options_json, &call->kept_options);
 
 	ag_error_init(&err);
-	ag_options_flatten(ag_replay_options(call->options_json, &call->kept_options), &call->entries,
-					   &call->n_entries);
+	if (call->plan != NULL)
+		options = DatumGetJsonbP(
+			DirectFunctionCall2(jsonb_concat, JsonbPGetDatum(options), JsonbPGetDatum(call->plan)));
+	ag_options_flatten(options, &call->entries, &call->n_entries);
 	ag_error_check(
 		ag_options_parse(&call->mem, call->entries, call->n_entries, &call->options, &err), &err);
 	choose_zone(call);

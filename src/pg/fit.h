@@ -27,6 +27,7 @@ typedef struct AgFitCall
 	const char *source_text; /* what is opened: the same, or with a table's schema put in */
 	const char *label;
 	Jsonb *options_json; /* as given */
+	Jsonb *plan; /* {"replay": a plan} that is made here and put over the options; NULL: none */
 	Jsonb *kept_options; /* what is kept with the predictor: of a replay, those that it repeats */
 	AgOptionEntry *entries;
 	int n_entries;

@@ -21,12 +21,12 @@
 #include "pg/catalog.h"
 #include "pg/fit.h"
 #include "pg/srf.h"
+#include "pg/upkeep.h"
 
 extern Datum ag_sql_activate(PG_FUNCTION_ARGS);
 
-/* The owner's, and no single member. */
-static AgPredictorRow *
-find_own(const char *model, pg_uuid_t *id)
+AgPredictorRow *
+ag_upkeep_find_own(const char *model, pg_uuid_t *id)
 {
 	AgPredictorRow *row;
 	AgModelName name;
@@ -40,6 +40,16 @@ find_own(const char *model, pg_uuid_t *id)
 	ag_catalog_find(model, id, &member, &row);
 	ag_rights_require(row->right, AG_RIGHT_OWNER, row->name);
 	return row;
+}
+
+void
+ag_upkeep_require_data(const AgPredictorRow *row)
+{
+	if (strncmp(row->data, AG_IMPORTED_DATA, strlen(AG_IMPORTED_DATA)) == 0)
+		ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+						errmsg("model \"%s\" was imported, and has no data to be fitted again on",
+							   row->name),
+						errhint("Import it again with ag_import, which makes a new version.")));
 }
 
 /* --- ag_refresh --- */
@@ -71,6 +81,16 @@ is_better(const AgPredictorRow *current, const AgFitCall *call)
 		   (isnan(current->score_val) || call->fitted.score_val > current->score_val);
 }
 
+void
+ag_upkeep_activate(const char *name, int version)
+{
+	CommandCounterIncrement();
+	PushCopiedSnapshot(GetActiveSnapshot()); /* one that sees the version just stored */
+	UpdateActiveSnapshotCommandId();
+	(void) DirectFunctionCall2(ag_sql_activate, CStringGetTextDatum(name), Int32GetDatum(version));
+	PopActiveSnapshot();
+}
+
 /*
  * Which version is current from now on. The new one is anyway where none is pinned; the old one stays so by being pinned, and a
  * pin that was there moves on to the new one.
@@ -78,17 +98,8 @@ is_better(const AgPredictorRow *current, const AgFitCall *call)
 static void
 settle(const AgPredictorRow *current, const AgFitCall *call, bool take_new)
 {
-	int version = take_new ? call->version : current->version;
-
 	if (!take_new || current->pinned)
-	{
-		CommandCounterIncrement();
-		PushCopiedSnapshot(GetActiveSnapshot()); /* one that sees the version just stored */
-		UpdateActiveSnapshotCommandId();
-		(void) DirectFunctionCall2(ag_sql_activate, CStringGetTextDatum(call->name),
-								   Int32GetDatum(version));
-		PopActiveSnapshot();
-	}
+		ag_upkeep_activate(call->name, take_new ? call->version : current->version);
 	if (call->options->verbosity == 0)
 		return;
 	if (take_new)
@@ -162,13 +173,9 @@ ag_sql_refresh(PG_FUNCTION_ARGS)
 		strcmp(activate, "never") != 0)
 		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 						errmsg("activate takes if_better, always or never, not \"%s\"", activate)));
-	row = find_own(model, &id);
-	if (strncmp(row->data, AG_IMPORTED_DATA, strlen(AG_IMPORTED_DATA)) == 0)
-		ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-						errmsg("model \"%s\" was imported, and has no data to be fitted again on",
-							   row->name),
-						errhint("Import it again with ag_import, which makes a new version.")));
-	current = find_own(row->name, &id);
+	row = ag_upkeep_find_own(model, &id);
+	ag_upkeep_require_data(row);
+	current = ag_upkeep_find_own(row->name, &id);
 	ag_rights_require_self(row->name, row->owner, "refresh");
 	if (given != NULL)
 		check_given(given, row->name);
@@ -354,7 +361,7 @@ ag_sql_delete_members(PG_FUNCTION_ARGS)
 		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 						errmsg("give either models_to_keep or models_to_delete"),
 						errhint("models_to_keep => '{best}' keeps what the model predicts with.")));
-	row = find_own(text_to_cstring(PG_GETARG_TEXT_PP(0)), &id);
+	row = ag_upkeep_find_own(text_to_cstring(PG_GETARG_TEXT_PP(0)), &id);
 	members.rows = ag_catalog_members(&id, &members.n);
 	members.chosen = palloc0(sizeof(bool) * Max(members.n, 1));
 	members.n_bytes = palloc0(sizeof(int64) * Max(members.n, 1));

@@ -72,7 +72,7 @@ for my $call (sort keys %shown)
 	like(try('mallory', "SELECT $call"), $call =~ /^\(SELECT/ ? qr/^\s*$/ : qr/model "secret" does not exist/, "no right, no model: $call");
 }
 for my $call ("ag_drop('secret')", "ag_drop('secret\@1')", "ag_set_decision_threshold('secret', 0.1)", "ag_activate('secret', 1)", "ag_refresh('secret')",
-	"ag_delete_members('secret', '{best}')", "ag_delete_members('secret', models_to_delete => '{KNN}', dry_run => true)", "ag_rename('secret', 'mine')",
+	"ag_refit_full('secret')", "ag_delete_members('secret', '{best}')", "ag_delete_members('secret', models_to_delete => '{KNN}', dry_run => true)", "ag_rename('secret', 'mine')",
 	"ag_grant('secret', 'mallory')", "ag_revoke('secret', 'reader')", "ag_rename('secret', 'other')")
 {
 	refuses('reader', "SELECT $call", qr/must be owner of model "secret"/, "not the reader's: $call");
@@ -288,6 +288,10 @@ $out = try($superuser, q{SELECT ag_refresh('bait')});
 like($out, qr/must be role "mallory" to refresh model "bait"/, 'a superuser does not run another\'s query');
 unlike($out, qr/ran as/, 'not a row of it');
 like(try($superuser, q{SET ROLE mallory; SELECT ag_refresh('bait', 'always')}), qr/^bait\@\d$/m, 'but as that role');
+$out = try($superuser, q{SELECT ag_refit_full('bait')});
+like($out, qr/must be role "mallory" to retrain model "bait"/, 'nor does he to train it once more');
+unlike($out, qr/ran as/, 'not a row of it either');
+like(try($superuser, q{SET ROLE mallory; SELECT ag_refit_full('bait')}), qr/^bait\@\d$/m, 'but as that role');
 unlike(try('alice', q{SELECT ag_refresh('bait3')}), qr/ran as/, 'nor does a member that of a group');
 like(try('alice', q{SET ROLE clinic; SELECT ag_refresh('bait3')}), qr/ran as clinic/, 'but as the group');
 $out = try('alice', q{SELECT ag_fit('SELECT i AS x, i * 2.0 AS y FROM generate_series(1, 60) i', 'y', '{"replay": "bait2", "name": "mine", "verbosity": 0}')});

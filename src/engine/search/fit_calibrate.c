@@ -329,6 +329,13 @@ ag_fit_calibrate(AgFit *fit)
 	double *proba;
 	AgStatus status = AG_OK;
 
+	if (replay != NULL && replay->is_refit)
+	{
+		fit->temperature = replay->temperature;
+		fit->threshold = replay->threshold;
+		fit->shifts = replay->n_shifts == fit->label->n_quantiles ? replay->shifts : NULL;
+		return AG_OK;
+	}
 	useless_tell(fit);
 	if (!wants_temperature(fit) && !wants_threshold(fit) && !wants_shifts(fit))
 		return AG_OK;

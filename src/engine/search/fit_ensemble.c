@@ -74,6 +74,44 @@ ensemble_repeat(const AgFit *fit, AgFitEnsemble *ensemble)
 	return true;
 }
 
+/* Of models that are only trained once more: the weights are known, and of those that failed the others have a share. */
+static AgStatus
+ensemble_refit(AgFit *fit)
+{
+	const AgReplay *replay = fit->options->replay;
+	AgFitEnsemble *ensemble = &fit->ensembles[0];
+	size_t n = (size_t) fit->n_models;
+	double sum = 0.0;
+
+	for (int i = 0; i < fit->n_models; i++)
+		if (strcmp(fit->models[i].name, replay->best) == 0)
+			fit->best_known = replay->best;
+	if (replay->n_ensembles == 0)
+		return AG_OK;
+	memset(ensemble, 0, sizeof *ensemble);
+	ensemble->weights = ag_arena_alloc(&fit->arena, n, sizeof *ensemble->weights);
+	if (ensemble->weights == NULL)
+		return ag_mem_error(fit->ctx.mem, n * sizeof(double), fit->ctx.error);
+	for (int i = 0; i < fit->n_models; i++)
+		for (int k = 0; k < replay->n_models; k++)
+			if (strcmp(replay->models[k].name, fit->models[i].name) == 0)
+				sum += ensemble->weights[i] = replay->ensembles[0].weights[k];
+	if (!(sum > 0.0))
+		return AG_OK;
+	for (int i = 0; i < fit->n_models && n < (size_t) replay->n_models; i++)
+		ensemble->weights[i] /= sum;
+	snprintf(ensemble->name, sizeof ensemble->name, "%s", replay->ensembles[0].name);
+	ensemble->level = fit->level + 1;
+	ensemble->n_models = fit->n_models;
+	ensemble->value = ensemble->single_value = (double) NAN;
+	ensemble->is_cut = true; /* its weights are part of the plan */
+	ensemble->fit_order = ++fit->n_fitted;
+	fit->n_ensembles = 1;
+	if (strcmp(ensemble->name, replay->best) == 0)
+		fit->best_known = replay->best;
+	return AG_OK;
+}
+
 AgStatus
 ag_fit_ensemble(AgFit *fit)
 {
@@ -86,6 +124,8 @@ ag_fit_ensemble(AgFit *fit)
 	double chosen_on, *never; /* chosen_on flatters: see fit_crossfit.c */
 	AgStatus status;
 
+	if (fit->options->replay != NULL && fit->options->replay->is_refit)
+		return ensemble_refit(fit);
 	if (!fit->options->fit_weighted_ensemble || fit->n_models < 2 || v->n_scored == 0 ||
 		fit->models[fit->n_models - 1].level < fit->level)
 		return AG_OK;
@@ -160,6 +200,9 @@ ag_fit_best_model(const AgFit *fit, double *value)
 	const AgFitEnsemble *best_ensemble = NULL;
 	int best = 0;
 
+	*value = (double) NAN;
+	if (fit->best_known != NULL)
+		return fit->best_known;
 	while (best + 1 < fit->n_models && fit->models[best].is_slow)
 		best++;
 	for (int i = best + 1; i < fit->n_models; i++)

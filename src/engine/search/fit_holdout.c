@@ -197,6 +197,7 @@ ag_fit_hold_out(AgFit *fit)
 	AgValidation *v = &fit->validation;
 	bool asked = !isnan(fit->options->holdout_frac);
 	int n_groups = fit->label->class_of != NULL ? fit->label->n_classes : 1;
+	bool is_refit = fit->options->replay != NULL && fit->options->replay->is_refit;
 	int64_t *quota, n_valid = 0;
 	AgStatus status;
 
@@ -206,7 +207,7 @@ ag_fit_hold_out(AgFit *fit)
 		return tuning_classes_check(fit);
 	}
 	v->fraction = ag_holdout_asked(fit->options, fit->n_rows);
-	if (asked || fit->n_rows >= AG_FIT_MIN_HOLDOUT_ROWS)
+	if (!is_refit && (asked || fit->n_rows >= AG_FIT_MIN_HOLDOUT_ROWS))
 		n_valid = (int64_t) ceil(v->fraction * (double) fit->n_rows);
 	if (n_valid > fit->n_rows - 1)
 		n_valid = fit->n_rows - 1;
@@ -215,11 +216,11 @@ ag_fit_hold_out(AgFit *fit)
 	quota[0] = n_valid;
 	if (fit->moment != NULL && n_valid > 0)
 		AG_GO(ag_time_hold_out(fit, n_valid));
-	else if (fit->group_of != NULL)
+	else if (fit->group_of != NULL && !is_refit)
 		AG_GO(ag_groups_hold_out(fit, n_valid));
 	else if (fit->label->class_of != NULL && n_valid > 0)
 		AG_GO(class_quotas(fit, n_valid, quota));
-	if (fit->group_of == NULL && (fit->moment == NULL || n_valid == 0))
+	if ((fit->group_of == NULL || is_refit) && (fit->moment == NULL || n_valid == 0))
 		AG_GO(rows_draw(fit, n_groups, quota));
 	v->n_scored = v->split.n_valid;
 	v->scored_rows = v->split.valid_rows;
@@ -227,6 +228,14 @@ ag_fit_hold_out(AgFit *fit)
 		ag_log(&fit->ctx, AG_LOG_NORMAL,
 			   "%lld of %lld rows are held out to validate on (holdout_frac %.4g)",
 			   (long long) v->n_scored, (long long) fit->n_rows, v->fraction);
+	else if (is_refit)
+	{
+		v->fraction = 0.0;
+		ag_log(&fit->ctx, AG_LOG_NORMAL,
+			   "Models are trained on all %lld rows, as long as their fit found: nothing is "
+			   "validated",
+			   (long long) fit->n_rows);
+	}
 	else
 	{
 		v->fraction = 0.0;

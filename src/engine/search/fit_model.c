@@ -259,14 +259,21 @@ static AgStatus
 single_fit(AgFit *fit, const AgContext *ctx, bool last, AgFitModel *model)
 {
 	const AgValidation *v = &fit->validation;
+	static const AgCuts none = {.n = 0}; /* no schedule that goes by the clock */
+	bool is_refit = ag_replay_refit(fit->options, model->config->name) != NULL;
 	const AgCuts *cuts;
 	int max_rounds;
 
 	child_replayed(fit, model, 0, &max_rounds, &cuts);
-	AG_TRY(train_on(fit, ctx, &fit->rows, &v->split, model, 0,
-					max_rounds > 0 ? max_rounds : rounds_of(&v->split, model), cuts, last, false,
+	if (max_rounds == 0 && !is_refit)
+		max_rounds = rounds_of(&v->split, model);
+	if (cuts == NULL && is_refit)
+		cuts = &none;
+	AG_TRY(train_on(fit, ctx, &fit->rows, &v->split, model, 0, max_rounds, cuts, last, false,
 					&model->children[0]));
 	model->n_children = 1;
+	if (is_refit)
+		AG_TRY(ag_fit_check_whole(&model->children[0], max_rounds, ctx->error));
 	AG_TRY(check_finite(ctx, &model->children[0], v->split.n_valid * ag_fit_width(fit)));
 	if (v->n_scored == 0) /* no score; some families leave an empty list of predictions */
 	{
@@ -288,11 +295,15 @@ single_fit(AgFit *fit, const AgContext *ctx, bool last, AgFitModel *model)
 static void
 model_name(const AgFit *fit, AgFitModel *model)
 {
+	const AgReplayModel *refit = ag_replay_refit(fit->options, model->config->name);
+
 	model->is_bag = fit->validation.n_folds > 0;
 	/* what stackers learn from depends on the fold that they go without: see fit_nested.c */
 	model->is_out_of_bag =
 		model->is_bag && model->level == 1 && ag_fit_is_out_of_bag(fit, model->config);
-	if (model->is_bag)
+	if (refit != NULL)
+		snprintf(model->name, sizeof model->name, "%s", refit->name);
+	else if (model->is_bag)
 		snprintf(model->name, sizeof model->name, "%s_BAG_L%d", model->config->name, model->level);
 	else
 		snprintf(model->name, sizeof model->name, "%s", model->config->name);

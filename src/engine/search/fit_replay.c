@@ -111,6 +111,11 @@ model_write(AgWriter *out, const AgFit *fit, const AgFitModel *model)
 	ag_json_raw(out, "{");
 	ag_json_key(out, &first, "name");
 	ag_json_string(out, model->name, strlen(model->name));
+	if (ag_replay_refit(fit->options, model->config->name) != NULL)
+	{
+		ag_json_key(out, &first, "config");
+		ag_json_string(out, model->config->name, strlen(model->config->name));
+	}
 	ag_json_key(out, &first, "full");
 	ag_json_raw(out, model->full.image != NULL || model->has_all_rows ? "true" : "false");
 	if (model->is_slow)
@@ -197,6 +202,27 @@ levels_write(AgWriter *out, const AgFit *fit)
 	ag_json_raw(out, "]");
 }
 
+/* Of a fit that only trained once more: what a fit has found out by validation. */
+static void
+refit_write(AgWriter *out, const AgFit *fit, bool *first)
+{
+	const AgReplay *replay = fit->options->replay;
+
+	if (replay == NULL || !replay->is_refit)
+		return;
+	ag_json_key(out, first, "refit");
+	ag_json_raw(out, "true");
+	ag_json_key(out, first, "best");
+	ag_json_string(out, replay->best, strlen(replay->best));
+	ag_json_key(out, first, "shifts");
+	for (int i = 0; i < replay->n_shifts; i++)
+	{
+		ag_json_raw(out, i == 0 ? "[" : ", ");
+		ag_json_number(out, replay->shifts[i]);
+	}
+	ag_json_raw(out, replay->n_shifts > 0 ? "]" : "[]");
+}
+
 /* Why not; NULL: it can be repeated. */
 static const char *
 refusal(const AgFit *fit, char *text, size_t size)
@@ -225,6 +251,7 @@ ag_fit_replay_write(const AgFit *fit, AgWriter *out)
 		ag_json_key(out, &first, "refused");
 		ag_json_string(out, refused, strlen(refused));
 	}
+	refit_write(out, fit, &first);
 	ag_json_key(out, &first, "num_bag_folds");
 	ag_json_number(out, v->n_folds);
 	ag_json_key(out, &first, "num_bag_sets");

@@ -175,6 +175,8 @@ typedef struct AgFit
 	AgFitModel *models; /* [n_models] those that were fitted, in order, level by level */
 	int n_ensembles;
 	AgFitEnsemble ensembles[AG_MAX_STACK_LEVELS + 1];
+	const char *
+		best_known; /* what is to predict, where models are only trained once more; NULL: scores tell */
 	double threshold;   /* from which probability on a row is positive; 0: a half */
 	double temperature; /* of the best model's probabilities; 0: as they are */
 	double *shifts;     /* [n_quantiles] of its quantiles; NULL: none. In the arena */

@@ -778,6 +778,7 @@ ag_options_parse(AgMem *mem, const AgOptionEntry *entries, int n_entries, AgFitO
 	AG_GO(validation_check(&p));
 	AG_GO(refit_check(&p));
 	AG_GO(ag_models_parse(p.hyperparameters, p.list, p.included, p.excluded, &p.args, p.out, err));
+	AG_GO(ag_replay_check(p.out, err));
 	ag_models_ask_oob(p.out);
 	*options = p.out;
 done:

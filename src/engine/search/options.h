@@ -140,6 +140,7 @@ typedef struct AgReplayModel
 	const struct AgCuts *cuts; /* [n_children] what else the time decided; NULL: nothing */
 	bool is_full;              /* fitted again on all rows */
 	bool is_slow;              /* beyond the infer_limit */
+	const char *config;        /* of a plan that is_refit: the configuration's name; else NULL */
 } AgReplayModel;
 
 /* An ensemble whose weighing the time cut short: what it came to. */
@@ -179,6 +180,14 @@ typedef struct AgReplay
 	double temperature, threshold; /* 0: none */
 	int n_trials;
 	AgReplayTrial *trials;
+	/*
+	 * No repetition, but each model trained once, on all rows, with the rounds that are told, and under its name here; nothing is
+	 * validated. The first ensemble weighs them, in their order.
+	 */
+	bool is_refit;
+	const char *best; /* what predicts: a model or the ensemble */
+	int n_shifts;     /* of its quantiles */
+	double *shifts;
 } AgReplay;
 
 /* A search over hyperparameters, as asked for. */
@@ -265,6 +274,8 @@ const char *ag_search_default_text(AgFamilyId family, const AgParamSpec *spec, c
 /* The model of that name in options->replay; NULL: it was not fitted. */
 const AgReplayModel *ag_replay_find(const AgFitOptions *options, const char *name);
 const AgReplayEnsemble *ag_replay_ensemble(const AgFitOptions *options, const char *name);
+/* What a plan that is_refit tells of a configuration; NULL: nothing, or there is no such plan. */
+const AgReplayModel *ag_replay_refit(const AgFitOptions *options, const char *config);
 /* The place of a child in what the plan tells of the model's; -1: it wasn't trained. */
 int ag_replay_child(const AgReplayModel *model, int child);
 /* Did the models of that level (2..) look at the one of that name? */

@@ -97,6 +97,18 @@ cuts_read(AgArena *arena, const AgOptionNode *node, AgReplayModel *model, AgErro
 	return AG_OK;
 }
 
+/* A text that may be lacking. */
+static AgStatus
+name_read(AgArena *arena, const AgOptionNode *node, const char **name, AgError *err)
+{
+	if (node == NULL)
+		return AG_OK;
+	if (node->type != AG_JSON_STRING)
+		return ag_option_reject(node, WHAT, err);
+	*name = ag_arena_strndup(arena, node->text, strlen(node->text));
+	return *name != NULL ? AG_OK : ag_mem_error(arena->mem, strlen(node->text), err);
+}
+
 static AgStatus
 model_read(AgArena *arena, const AgOptionNode *node, AgReplayModel *model, AgError *err)
 {
@@ -112,6 +124,7 @@ model_read(AgArena *arena, const AgOptionNode *node, AgReplayModel *model, AgErr
 		return ag_mem_error(arena->mem, strlen(name->text), err);
 	model->is_full = strcmp(full->text, "true") == 0;
 	model->is_slow = ag_option_child(node, "slow") != NULL;
+	AG_TRY(name_read(arena, ag_option_child(node, "config"), &model->config, err));
 	AG_TRY(rounds_read(arena, rounds, model, err));
 	AG_TRY(children_read(arena, ag_option_child(node, "children"), model, err));
 	return cuts_read(arena, ag_option_child(node, "cuts"), model, err);
@@ -277,6 +290,49 @@ levels_read(AgArena *arena, const AgOptionNode *node, AgReplay *replay, AgError 
 	return AG_OK;
 }
 
+static AgStatus
+shifts_read(AgArena *arena, const AgOptionNode *node, AgReplay *replay, AgError *err)
+{
+	if (node == NULL)
+		return AG_OK;
+	if (node->type != AG_JSON_ARRAY)
+		return ag_option_reject(node, WHAT, err);
+	replay->shifts = ag_arena_alloc(arena, (size_t) node->n_children + 1, sizeof(double));
+	if (replay->shifts == NULL)
+		return ag_mem_error(arena->mem, (size_t) node->n_children * sizeof(double), err);
+	for (const AgOptionNode *item = node->first; item != NULL; item = item->next)
+		if (!ag_option_number(item, &replay->shifts[replay->n_shifts++]))
+			return ag_option_reject(item, WHAT, err);
+	return AG_OK;
+}
+
+/* One training of each model, and what validation or several of them were asked for is over. */
+static AgStatus
+refit_read(const AgOptionNode *node, AgReplay *replay, AgFitOptions *out, AgError *err)
+{
+	if (ag_option_child(node, "refit") == NULL)
+		return AG_OK;
+	replay->is_refit = true;
+	AG_TRY(name_read(&out->arena, ag_option_child(node, "best"), &replay->best, err));
+	AG_TRY(shifts_read(&out->arena, ag_option_child(node, "shifts"), replay, err));
+	for (int i = 0; i < replay->n_models; i++)
+		if (replay->models[i].config == NULL || replay->models[i].n_children != 1)
+			return ag_option_reject(node, WHAT, err);
+	if (replay->best == NULL || replay->n_models == 0 || replay->n_ensembles > 1 ||
+		out->num_bag_folds != 0 || out->num_bag_sets != 1 || out->num_stack_levels != 0)
+		return ag_option_reject(node, WHAT, err);
+	for (int e = 0; e < replay->n_ensembles; e++)
+		if (replay->ensembles[e].n_weights != replay->n_models)
+			return ag_option_reject(node, WHAT, err);
+	out->use_bag_holdout = false;
+	out->tuning_data = NULL;
+	out->infer_limit = (double) NAN;
+	out->refit_full = AG_REFIT_NONE;
+	out->set_best_to_refit_full = out->keep_only_best = false;
+	out->save_bag_folds = true;
+	return AG_OK;
+}
+
 AgStatus
 ag_replay_parse(const AgOptionNode *node, AgFitOptions *out, AgError *err)
 {
@@ -318,6 +374,7 @@ ag_replay_parse(const AgOptionNode *node, AgFitOptions *out, AgError *err)
 	out->num_stack_levels = levels;
 	out->auto_stack = false;
 	out->dynamic_stacking = AG_DYNAMIC_OFF; /* its trial is over */
+	AG_TRY(refit_read(node, replay, out, err));
 	if (zone != NULL && zone->type == AG_JSON_STRING)
 	{
 		out->time_zone = ag_arena_strndup(arena, zone->text, strlen(zone->text));
@@ -328,11 +385,43 @@ ag_replay_parse(const AgOptionNode *node, AgFitOptions *out, AgError *err)
 	return AG_OK;
 }
 
+AgStatus
+ag_replay_check(const AgFitOptions *options, AgError *err)
+{
+	const AgReplay *replay = options->replay;
+
+	for (int i = 0; replay != NULL && replay->is_refit && i < replay->n_models; i++)
+	{
+		bool is_there = false;
+
+		for (int m = 0; m < options->n_models && !is_there; m++)
+			is_there = strcmp(options->models[m].name, replay->models[i].config) == 0;
+		if (is_there)
+			continue;
+		ag_error_set(err, AG_ERR_OPTION, "there is no configuration \"%.60s\" any more",
+					 replay->models[i].config);
+		ag_error_hint(err,
+					  "The sets of models are those of another release: ag_refresh fits anew.");
+		return AG_ERR_OPTION;
+	}
+	return AG_OK;
+}
+
 const AgReplayModel *
 ag_replay_find(const AgFitOptions *options, const char *name)
 {
 	for (int i = 0; i < options->replay->n_models; i++)
 		if (strcmp(options->replay->models[i].name, name) == 0)
+			return &options->replay->models[i];
+	return NULL;
+}
+
+const AgReplayModel *
+ag_replay_refit(const AgFitOptions *options, const char *config)
+{
+	for (int i = 0;
+		 options->replay != NULL && options->replay->is_refit && i < options->replay->n_models; i++)
+		if (strcmp(options->replay->models[i].config, config) == 0)
 			return &options->replay->models[i];
 	return NULL;
 }
