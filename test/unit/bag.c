@@ -217,16 +217,25 @@ folds_by_time(AgMem *mem)
 	{
 		double seconds;
 		int asked, folds;
-	} cases[] = {{1e6, -1, 8}, {60, -1, 4}, {1, -1, 0}, {1, 8, 8}};
+		double slow; /* seconds so far, of which one was work; 0: not known */
+	} cases[] = {{1e6, -1, 8, 0},   {60, -1, 4, 0},    {1, -1, 0, 0},     {1, 8, 8, 0},
+				 {120, -1, 8, 1.0}, {120, -1, 4, 2.0}, {120, -1, 0, 8.0}, {120, 8, 8, 8.0}};
 
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 8; i++)
 	{
+		AgFitJob job = {.n_gpus = 0};
 		AgPipeline pipeline = {.n_features = 50, .n_visible = 50};
 		Dealt d;
 
 		deal_prepare(&d, mem, 100000, 0, NULL, cases[i].asked, 1, 0);
 		d.options.auto_stack = true;
 		d.fit.pipeline = &pipeline;
+		d.fit.job = &job;
+		if (cases[i].slow > 0.0)
+		{
+			d.fit.began_ns = ag_clock_ns() - (int64_t) (cases[i].slow * 1e9);
+			d.fit.began_cpu_ns = ag_cpu_ns() - INT64_C(1000000000);
+		}
 		d.fit.ctx.deadline_ns = ag_clock_ns() + (int64_t) (cases[i].seconds * 1e9);
 		AG_REQUIRE(ag_fit_split(&d.fit) == AG_OK);
 		split_room(&d.fit);

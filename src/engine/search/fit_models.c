@@ -36,7 +36,20 @@ is_last_reader(const AgFit *fit, int m)
 #define STORE_BYTES_PER_S 8e7
 #define LEAST_LEFT 0.02  /* of the time promised, to begin another model with */
 #define SLOWEST 10.0     /* that is reckoned with */
+#define SOON 0.05        /* seconds that tell nothing yet of how slow the machine is */
 #define STORE_SHARE 0.08 /* of the time promised, that slowness alone may take */
+
+/* How many times as long as its work the fit has taken: 1, unless others keep the CPUs busy. */
+static double
+slowness(const AgFit *fit)
+{
+	double wall = fit->began_ns != 0 ? ag_fit_seconds(fit->began_ns) : 0.0;
+	double cpu = (double) (ag_cpu_ns() - fit->began_cpu_ns) * 1e-9;
+
+	if (wall < SOON || fit->job->n_gpus > 0) /* too early to tell; waiting for a GPU is work */
+		return 1.0;
+	return !(cpu > 0.0) || wall <= cpu ? 1.0 : wall / cpu < SLOWEST ? wall / cpu : SLOWEST;
+}
 
 double
 ag_fit_booster_seconds(const AgFit *fit)
@@ -45,7 +58,7 @@ ag_fit_booster_seconds(const AgFit *fit)
 	double values = (double) fit->n_rows * (fit->pipeline->n_visible + 4);
 	int n_outputs = fit->label->n_classes == 2 ? 1 : ag_label_outputs(fit->label);
 
-	return PLAN_ROUNDS * n_outputs *
+	return slowness(fit) * PLAN_ROUNDS * n_outputs *
 		   (values * PLAN_VALUE_S / (n_cpus < PLAN_CPUS ? n_cpus : PLAN_CPUS) + PLAN_ROUND_S);
 }
 
@@ -334,18 +347,6 @@ never_begun(AgFit *fit, int m)
 		ag_fit_model_begin(fit, &fit->options->models[m], &model);
 		ag_fit_failure_add(fit, &model, AG_ERR_TIME, "no time was left to begin it");
 	}
-}
-
-/* How many times as long as its work the fit has taken: 1, unless others keep the CPUs busy. */
-static double
-slowness(const AgFit *fit)
-{
-	double wall = ag_fit_seconds(fit->began_ns);
-	double cpu = (double) (ag_cpu_ns() - fit->began_cpu_ns) * 1e-9;
-
-	if (fit->job->n_gpus > 0) /* then waiting is work */
-		return 1.0;
-	return !(cpu > 0.0) || wall <= cpu ? 1.0 : wall / cpu < SLOWEST ? wall / cpu : SLOWEST;
 }
 
 /* What is kept for storing from the start is meant for few models, and for a machine that does nothing else. */
