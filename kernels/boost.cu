@@ -61,7 +61,9 @@ each_array(AgDeviceBoost *b, const AgDeviceShape *shape, const AgDeviceBoostSpec
 	Sizes sizes = sizes_of(shape, spec);
 	int64_t n_rows = shape->n_rows, n_train = spec->n_train, n_valid = spec->n_valid;
 	bool is_symmetric = spec->order == AG_DEVICE_SYMMETRIC;
-	bool is_regression = spec->loss == AG_DEVICE_SQUARED;
+	bool is_regression = !agk_has_classes(spec->loss);
+	bool has_metric = spec->metric != AG_DEVICE_NO_METRIC;
+	bool has_error_weights = spec->weight != nullptr || spec->is_relative;
 	int64_t n_may_use = !sizes.has_draws_of_features ? 0
 						: is_symmetric               ? AGK_LEAST_LEVELS * sizes.n_features
 													 : sizes.n_found;
@@ -72,6 +74,8 @@ each_array(AgDeviceBoost *b, const AgDeviceShape *shape, const AgDeviceBoostSpec
 	AGK_TRY(visit(&b->scores, spec->n_outputs * n_rows));
 	AGK_TRY(visit(&b->shared, spec->loss == AG_DEVICE_SOFTMAX ? n_rows : 0));
 	AGK_TRY(visit(&b->valid_scores, spec->n_outputs * n_valid));
+	AGK_TRY(visit(&b->best_scores, has_metric ? spec->n_outputs * n_valid : 0));
+	AGK_TRY(visit(&b->metric_sums, has_metric ? 2 * (n_valid / AGK_METRIC_ROWS + 1) : 0));
 	AGK_TRY(visit(&b->train_rows, n_train));
 	AGK_TRY(visit(&b->valid_rows, n_valid));
 	AGK_TRY(visit(&b->gradients, n_rows));
@@ -102,6 +106,9 @@ each_array(AgDeviceBoost *b, const AgDeviceShape *shape, const AgDeviceBoostSpec
 	AGK_TRY(visit(&b->may_use, n_may_use));
 	AGK_TRY(visit(&b->drawn_features, is_symmetric ? 0 : n_may_use));
 	AGK_TRY(visit(&b->is_used, sizes.n_features));
+	AGK_TRY(visit(&b->monotone, spec->monotone != nullptr ? sizes.n_features : 0));
+	AGK_TRY(visit(&b->error_keys, spec->renews_leaves ? n_train : 0));
+	AGK_TRY(visit(&b->error_weights, spec->renews_leaves && has_error_weights ? n_train : 0));
 	AGK_TRY(visit(&b->final_nodes, (int64_t) sizes.max_nodes));
 	AGK_TRY(visit(&b->final_ends, (int64_t) sizes.max_nodes));
 	AGK_TRY(visit(&b->feature_score, is_symmetric ? sizes.n_features : 0));
@@ -142,6 +149,7 @@ fill(AgDevice *device, AgDeviceBoost *b)
 	AGK_TRY(agk_upload(device, b->target.at, spec->target, b->target.n_bytes));
 	AGK_TRY(agk_upload(device, b->class_of.at, spec->class_of, b->class_of.n_bytes));
 	AGK_TRY(agk_upload(device, b->weight.at, spec->weight, b->weight.n_bytes));
+	AGK_TRY(agk_upload(device, b->monotone.at, spec->monotone, b->monotone.n_bytes));
 	AGK_TRY(agk_upload(device, b->train_rows.at, spec->train_rows, b->train_rows.n_bytes));
 	AGK_TRY(agk_upload(device, b->valid_rows.at, spec->valid_rows, b->valid_rows.n_bytes));
 	for (int k = 0; k < spec->n_outputs; k++)
@@ -182,6 +190,9 @@ look(AgDeviceBoost *b, const Sizes *sizes)
 	growth->may_use = b->may_use.at;
 	growth->drawn = b->drawn_features.at;
 	growth->is_used = b->is_used.at;
+	growth->monotone = b->monotone.at;
+	growth->leaf_weight = b->weight.at;
+	growth->sums_weights = spec->sums_weights;
 	growth->final_nodes = b->final_nodes.at;
 	growth->final_ends = b->final_ends.at;
 	growth->feature_score = b->feature_score.at;
@@ -229,6 +240,11 @@ take(AgDevice *device, AgDeviceBoost *b)
 	}
 	AGK_TRY(each_array(b, &shape, &b->spec,
 					   [&](auto *array, int64_t n) { return agk_get(device, n, array); }));
+	if (b->spec.renews_leaves)
+	{
+		AGK_TRY(agk_new(device, (size_t) b->spec.n_outputs, &b->levels));
+		memcpy(b->levels, b->spec.levels, (size_t) b->spec.n_outputs * sizeof(double));
+	}
 	AGK_TRY(agk_new(device, (size_t) sizes.max_nodes, &b->host_nodes));
 	AGK_TRY(agk_new(device, (size_t) sizes.max_nodes, &b->host_final));
 	AGK_TRY(agk_new(device, (size_t) b->spec.max_leaves, &b->host_route));
@@ -252,7 +268,7 @@ agk_boost_create(AgDevice *device, const AgDeviceMatrix *matrix, const AgDeviceB
 	b->matrix = matrix;
 	b->spec = *spec;
 	status = take(device, b);
-	b->spec.target = b->spec.base = nullptr;
+	b->spec.target = b->spec.base = b->spec.levels = nullptr;
 	b->spec.class_of = nullptr;
 	b->spec.train_rows = b->spec.valid_rows = nullptr;
 	if (status == AG_DEVICE_OK)
@@ -278,6 +294,7 @@ agk_boost_free(AgDevice *device, AgDeviceBoost *b)
 	agk_give(device, &b->bag);
 	agk_give(device, &b->marks);
 	agk_give(device, &b->kept_scores);
+	free(b->levels);
 	free(b->host_nodes);
 	free(b->host_final);
 	free(b->host_route);

@@ -12,6 +12,7 @@
 #define AGK_THREADS 256
 #define AGK_WARPS (AGK_THREADS / 32)
 #define AGK_CHUNK_LEAST 1024 /* rows that a block takes at a time; multiples of AGK_THREADS */
+#define AGK_METRIC_ROWS 2048 /* that are added up one after the other: AG_SUM_BLOCK */
 #define AGK_CHUNK_MOST 16384 /* so that 16 bit gradients add up within 32 */
 
 struct AgkGradient
@@ -24,6 +25,7 @@ struct AgkNode
 {
 	int64_t begin, n_rows; /* its part of lists[list] */
 	int64_t sum_g, sum_h;
+	double low, high;       /* with monotone: what its value may be */
 	int64_t leaf_g, leaf_h; /* of unquantised gradients in fixed point, once the tree is grown */
 	double output, parent_output;
 	uint64_t key; /* of (seed, tree, path) */
@@ -89,9 +91,11 @@ struct AgkGrowth
 	uint32_t *counts;    /* [2 * most_expand][n_features][AGK_BINS] */
 	uint8_t *may_use; /* [2 * most_expand][n_features] where features are drawn by level or node */
 	int32_t *drawn;   /* [2 * most_expand][n_features] scratch of that */
-	const uint8_t *is_used; /* [n_features] the tree's features */
-	int32_t *final_nodes;   /* [max_nodes] the leaves */
-	int64_t *final_ends;    /* [max_nodes] sums of their chunks */
+	const uint8_t *is_used;    /* [n_features] the tree's features */
+	const int8_t *monotone;    /* [n_features]; null: predictions may go any way */
+	const double *leaf_weight; /* [n_rows] or null, where leaves sum weights */
+	int32_t *final_nodes;      /* [max_nodes] the leaves */
+	int64_t *final_ends;       /* [max_nodes] sums of their chunks */
 	uint32_t *ids[2], *grads[2];
 	uint8_t
 		*marks; /* [n_train] by place in the lists: goes left; null: rows needn't come in blocks */
@@ -109,6 +113,7 @@ struct AgkGrowth
 	int32_t is_depthwise, is_symmetric;
 	int32_t n_blocks; /* that fill the device */
 	int32_t has_cosine_score;
+	int32_t sums_weights;  /* leaves', instead of hessians */
 	int32_t always_counts; /* path_smooth */
 	double fraction_bylevel, fraction_bynode;
 	double fixed_g, fixed_h;
@@ -120,7 +125,8 @@ struct AgDeviceBoost
 	const AgDeviceMatrix *grown_on; /* the tree grown last */
 	AgDeviceBoostSpec spec;         /* its arrays aren't to be read any more */
 	AgkArray<double> target, weight, scores, shared, valid_scores, values;
-	AgkArray<double> kept_scores; /* [n_rows] before steps; taken when first needed */
+	AgkArray<double> best_scores, metric_sums; /* where a metric is watched here */
+	AgkArray<double> kept_scores;              /* [n_rows] before steps; taken when first needed */
 	bool has_stepped;
 	AgkArray<int32_t> class_of;
 	AgkArray<uint32_t> train_rows, valid_rows, bag;
@@ -136,10 +142,14 @@ struct AgDeviceBoost
 	AgkArray<int64_t> chunk_ends, n_left, slots, final_ends;
 	AgkArray<AgkFound> found;
 	AgkArray<uint8_t> is_flagged, may_use, is_used, may_cut;
-	AgkArray<uint8_t> marks; /* taken when first needed */
+	AgkArray<int8_t> monotone;
+	AgkArray<uint64_t> error_keys;   /* [n_train] of renewed leaves */
+	AgkArray<int64_t> error_weights; /* likewise */
+	AgkArray<uint8_t> marks;         /* taken when first needed */
 	AgkArray<uint32_t> counts, ids[2], grads[2];
 	AgkArray<double> feature_score;
 	AgkGrowth growth;    /* the view of it */
+	double *levels;      /* [n_outputs] of percentiles; null: none are taken */
 	AgkNode *host_nodes; /* [max_nodes] */
 	int32_t *host_final; /* [max_leaves] of the tree grown last: the node of each leaf */
 	struct AgkRouteNode *host_route;
@@ -154,6 +164,22 @@ struct AgkRouteNode
 	int32_t feature;
 	int32_t next[2]; /* right, left */
 };
+
+#define AGK_WEIGHT_MAX 1e30 /* AG_WEIGHT_MAX */
+
+static __device__ inline double
+agk_row_weight(const double *weight, uint32_t row)
+{
+	if (weight == nullptr)
+		return 1.0;
+	return weight[row] < AGK_WEIGHT_MAX ? weight[row] : AGK_WEIGHT_MAX;
+}
+
+static inline __host__ __device__ bool
+agk_has_classes(AgDeviceLoss loss)
+{
+	return loss == AG_DEVICE_LOGISTIC || loss == AG_DEVICE_SOFTMAX;
+}
 
 static inline __host__ __device__ bool
 agk_goes_left(const AgDeviceSplit *split, unsigned bin)

@@ -24,6 +24,7 @@ struct Search
 	const AgDeviceRules *rules;
 	const Levels *levels;
 	AgkChild child;
+	AgkBounds bounds;
 	int n_bins;
 	double score; /* best so far */
 	AgDeviceSplit split;
@@ -42,8 +43,8 @@ merit_of(const Search *search, double l2, int64_t g, int64_t h, int64_t rows)
 {
 	const AgkChild *child = &search->child;
 
-	return agk_merit(*search->rules, child->sum_g, child->sum_h, child->n_rows, child->output, l2,
-					 g, h, rows);
+	return agk_merit(*search->rules, search->bounds, child->sum_g, child->sum_h, child->n_rows,
+					 child->output, l2, g, h, rows);
 }
 
 static __device__ inline void
@@ -259,8 +260,9 @@ search_feature(const AgkGrowth &growth, int index, int f, Levels *levels)
 	__syncwarp();
 	search.split.feature = f;
 	search.split.is_category = true;
-	bar = agk_bar(growth.rules, search.child.sum_g, search.child.sum_h, search.child.n_rows,
-				  search.child.output);
+	search.bounds = agk_bounds(growth, search.child, f);
+	bar = agk_bar(growth.rules, search.bounds, search.child.sum_g, search.child.sum_h,
+				  search.child.n_rows, search.child.output);
 	search.score = bar;
 	if (search.n_bins <= growth.rules.max_cat_to_onehot)
 		search_each(&search, f);

@@ -28,11 +28,37 @@ struct AgkChild
 {
 	int64_t begin, n_rows, sum_g, sum_h;
 	double output;
+	double low, high; /* with monotone */
 	uint64_t key;
 	uint32_t depth;
 	int32_t list;
 	bool can_split;
 };
+
+/* With monotone: a child's value within its parent's bounds, and its own, which lie half way to its sibling: set_bounds of model/grow.c. */
+static __device__ inline void
+agk_bound_child(const AgkGrowth &growth, const AgkNode *node, int64_t sibling_rows, bool is_right,
+				AgkChild *child)
+{
+	const AgDeviceSplit *split = &node->split;
+	int direction = split->is_category ? 0 : growth.monotone[split->feature];
+	double other, middle;
+
+	child->low = node->low;
+	child->high = node->high;
+	child->output = ag_within(child->output, node->low, node->high);
+	if (direction == 0)
+		return;
+	other = agk_leaf_output(growth.rules, (double) (node->sum_g - child->sum_g),
+							(double) (node->sum_h - child->sum_h), growth.rules.l2, sibling_rows,
+							node->output);
+	other = ag_within(other, node->low, node->high);
+	middle = is_right ? other * 0.5 + child->output * 0.5 : child->output * 0.5 + other * 0.5;
+	if ((direction > 0) != is_right)
+		child->high = middle;
+	else
+		child->low = middle;
+}
 
 /* The child of expansion e on one side. A step that opens the root has the root as its only child. */
 static __device__ inline AgkChild
@@ -50,6 +76,8 @@ agk_child(const AgkGrowth &growth, int e, bool is_right)
 		child.sum_g = node->sum_g;
 		child.sum_h = node->sum_h;
 		child.output = node->output;
+		child.low = node->low;
+		child.high = node->high;
 		child.key = node->key;
 		child.depth = node->depth;
 		child.list = node->list;
@@ -64,7 +92,7 @@ agk_child(const AgkGrowth &growth, int e, bool is_right)
 	if (growth.is_symmetric)
 	{
 		child.sum_g = child.sum_h = 0;
-		child.output = 0.0;
+		child.output = child.low = child.high = 0.0;
 		child.key = 0;
 		child.can_split = growth.state->wants_search != 0 && child.n_rows > 0;
 		return child;
@@ -75,6 +103,9 @@ agk_child(const AgkGrowth &growth, int e, bool is_right)
 		agk_leaf_output(growth.rules, (double) child.sum_g, (double) child.sum_h,
 						growth.rules.l2 + (split->has_cat_l2 ? growth.rules.cat_l2 : 0.0),
 						child.n_rows, node->output);
+	child.low = child.high = 0.0;
+	if (growth.monotone != nullptr)
+		agk_bound_child(growth, node, node->n_rows - child.n_rows, is_right, &child);
 	child.key = ag_key(node->key, is_right);
 	child.can_split = growth.state->wants_search != 0 &&
 					  agk_can_split(growth, child.n_rows, child.sum_h, child.depth);

@@ -144,6 +144,13 @@ AgDeviceStatus agk_boost_step(AgDevice *device, AgDeviceBoost *boost, int output
 AgDeviceStatus agk_boost_unstep(AgDevice *device, AgDeviceBoost *boost, int output);
 AgDeviceStatus agk_boost_sums(AgDevice *device, AgDeviceBoost *boost, double fixed_g,
 							  double fixed_h, int64_t *sums);
+/* metrics.cu */
+AgDeviceStatus agk_boost_metric(AgDevice *device, AgDeviceBoost *boost, double *sums);
+AgDeviceStatus agk_boost_keep(AgDevice *device, AgDeviceBoost *boost);
+AgDeviceStatus agk_boost_kept(AgDevice *device, AgDeviceBoost *boost, double *scores);
+/* percentiles.cu */
+AgDeviceStatus agk_boost_renew(AgDevice *device, AgDeviceBoost *boost, int output, double scale,
+							   double *values);
 /* draws.cu */
 AgDeviceStatus agk_boost_draw(AgDevice *device, AgDeviceBoost *boost, uint64_t key,
 							  AgDeviceRange *range, double *size_g);

@@ -8,9 +8,9 @@
 
 #include "engine/base/maths.h"
 #include "engine/base/rng.h"
+#include "engine/model/loss_maths.h"
 #include "kernels/block.cuh"
 
-#define AGK_WEIGHT_MAX 1e30 /* AG_WEIGHT_MAX */
 #define AGK_QUANTUM_HALF 0x1.0p-32
 
 struct GradientTask
@@ -22,16 +22,11 @@ struct GradientTask
 	AgkState *state;
 	int64_t n_train, n_rows;
 	double unit, positive, factor;
-	int loss, output, n_outputs;
+	double delta, power, ahead, level; /* delta: in units */
+	int is_relative;
+	AgDeviceLoss loss;
+	int output, n_outputs;
 };
-
-static __device__ inline double
-row_weight(const double *weight, uint32_t row)
-{
-	if (weight == nullptr)
-		return 1.0;
-	return weight[row] < AGK_WEIGHT_MAX ? weight[row] : AGK_WEIGHT_MAX;
-}
 
 /* ln of the sum of exponentials of a row's scores. */
 __global__ void
@@ -56,6 +51,55 @@ agk_begin_round(GradientTask task, double *shared)
 	}
 }
 
+/* Of a number's losses. */
+static __device__ inline AgSlope
+slope_of(const GradientTask &task, double score, double target)
+{
+	double per_unit = 1.0 / task.unit, x = score * per_unit - target * per_unit;
+
+	switch (task.loss)
+	{
+		case AG_DEVICE_PINBALL:
+			return ag_slope_pinball(score, target, task.level);
+		case AG_DEVICE_HUBER:
+			return ag_slope_huber(x, task.delta);
+		case AG_DEVICE_FAIR:
+			return ag_slope_fair(x, task.delta);
+		case AG_DEVICE_PSEUDO_HUBER:
+			return ag_slope_pseudo_huber(x, task.delta);
+		case AG_DEVICE_POISSON:
+			return ag_slope_poisson(score, target, task.ahead);
+		case AG_DEVICE_GAMMA:
+			return ag_slope_gamma(score, target);
+		case AG_DEVICE_TWEEDIE:
+			return ag_slope_tweedie(score, target, task.power);
+		default:
+			return ag_slope(x, 1.0);
+	}
+}
+
+static __device__ inline AgkGradient
+gradient_of_number(const GradientTask &task, uint32_t row)
+{
+	double score = task.scores[task.output * task.n_rows + row], target = task.target[row];
+	double weight = agk_row_weight(task.weight, row);
+	AgkGradient gradient;
+	AgSlope slope;
+
+	if (task.loss == AG_DEVICE_ABSOLUTE)
+	{
+		double size = ag_error_weight(weight, target, task.is_relative);
+
+		gradient.g = (float) (score > target ? size : score < target ? -size : 0.0);
+		gradient.h = (float) weight;
+		return gradient;
+	}
+	slope = slope_of(task, score, target);
+	gradient.g = (float) (slope.g * weight);
+	gradient.h = (float) (slope.h * weight);
+	return gradient;
+}
+
 static __device__ inline AgkGradient
 gradient_of(const GradientTask &task, uint32_t row)
 {
@@ -63,15 +107,8 @@ gradient_of(const GradientTask &task, uint32_t row)
 	AgkGradient gradient;
 	bool is_class;
 
-	if (task.loss == AG_DEVICE_SQUARED)
-	{
-		double per_unit = 1.0 / task.unit;
-
-		weight = row_weight(task.weight, row);
-		gradient.g = (float) ((task.scores[row] * per_unit - task.target[row] * per_unit) * weight);
-		gradient.h = (float) weight;
-		return gradient;
-	}
+	if (!agk_has_classes(task.loss))
+		return gradient_of_number(task, row);
 	if (task.loss == AG_DEVICE_LOGISTIC)
 		p = ag_sigmoid(task.scores[row]);
 	else
@@ -84,7 +121,7 @@ gradient_of(const GradientTask &task, uint32_t row)
 	h = task.factor * (p * (1.0 - p));
 	if (task.weight != nullptr || task.positive != 1.0)
 	{
-		weight = row_weight(task.weight, row);
+		weight = agk_row_weight(task.weight, row);
 		if (is_class)
 			weight *= task.positive;
 		g *= weight;
@@ -140,6 +177,11 @@ task_of(const AgDeviceBoost *boost, int output)
 	task.unit = spec->unit;
 	task.positive = spec->loss == AG_DEVICE_LOGISTIC ? spec->positive : 1.0;
 	task.factor = spec->loss == AG_DEVICE_SOFTMAX ? spec->multiclass_hessian : 1.0;
+	task.delta = spec->delta * (1.0 / spec->unit);
+	task.power = spec->power;
+	task.ahead = ag_bounded_exp(spec->step);
+	task.level = boost->levels != nullptr ? boost->levels[output] : 0.5;
+	task.is_relative = spec->is_relative;
 	task.loss = spec->loss;
 	task.output = output;
 	task.n_outputs = spec->n_outputs;

@@ -11,7 +11,7 @@
 #include "kernels/children.cuh"
 #include "kernels/plan.cuh"
 
-#define AGK_STEPS_UNWATCHED 4 /* steps between looks at whether the tree is done */
+#define AGK_STEPS_UNWATCHED 4 /* steps between looks at whether the tree is done, once it may be */
 
 /* ---- planning a step ---- */
 
@@ -243,6 +243,8 @@ agk_start(AgkGrowth growth)
 		root->sum_g = state->sum_g;
 		root->sum_h = state->sum_h;
 		root->key = growth.key;
+		root->low = -(double) INFINITY;
+		root->high = (double) INFINITY;
 		root->parent = root->left = -1;
 		root->split.feature = -1;
 		root->slot = 0;
@@ -420,13 +422,29 @@ begin_growth(AgDevice *device, AgDeviceBoost *boost, const AgDeviceTreeOrder *or
 	return AG_DEVICE_OK;
 }
 
+/* Steps that a full tree takes at least, and one more that finds it done: nobody looks before. A step splits twice as many leaves as the one before. */
+static int
+least_steps(const AgkGrowth *growth)
+{
+	int steps = 1, wide = 1, left = growth->max_leaves - 1;
+
+	while (left > 0 && steps <= growth->max_depth)
+	{
+		left -= wide;
+		wide = 2 * wide < growth->most_expand ? 2 * wide : growth->most_expand;
+		steps++;
+	}
+	return steps;
+}
+
 /* Steps until the tree is done. */
 static AgDeviceStatus
 grow_steps(AgDevice *device, AgDeviceBoost *boost, const AgDeviceTreeOrder *order,
 		   AgDeviceTree *tree)
 {
 	AgkGrowth *growth = &boost->growth;
-	AgkState state;
+	int look_at = least_steps(growth);
+	AgkState state = {};
 
 	AGK_TRY(agk_open_root(device, growth));
 	AGK_TRY(agk_search(device, growth));
@@ -446,14 +464,16 @@ grow_steps(AgDevice *device, AgDeviceBoost *boost, const AgDeviceTreeOrder *orde
 		AGK_TRY(agk_partition(device, growth));
 		AGK_TRY(agk_histograms(device, growth));
 		AGK_TRY(agk_search(device, growth));
-		if (step % AGK_STEPS_UNWATCHED != AGK_STEPS_UNWATCHED - 1)
+		if (step + 1 < look_at)
 			continue;
+		look_at += AGK_STEPS_UNWATCHED;
 		AGK_TRY(agk_download(device, &state, growth->state, sizeof(state)));
 		if (state.is_done)
 			break;
 	}
 	AGK_TRY(agk_sum_leaves(device, boost));
-	AGK_TRY(agk_download(device, &state, growth->state, sizeof(state)));
+	if (!state.is_done)
+		AGK_TRY(agk_download(device, &state, growth->state, sizeof(state)));
 	AGK_TRY(agk_download(device, boost->host_nodes, growth->nodes,
 						 state.n_nodes * (int64_t) sizeof(AgkNode)));
 	if (!number_nodes(boost, tree))
@@ -507,6 +527,8 @@ agk_boost_grow(AgDevice *device, AgDeviceBoost *boost, const AgDeviceTreeOrder *
 		leaf->sum_g = node->leaf_g;
 		leaf->sum_h = node->leaf_h;
 		leaf->parent_output = node->parent_output;
+		leaf->low = node->low;
+		leaf->high = node->high;
 		leaf->has_cat_l2 = node->has_cat_l2;
 	}
 	return AG_DEVICE_OK;

@@ -83,6 +83,8 @@ agk_sum_pieces(AgkGrowth growth, const AgkGradient *gradients)
 		{
 			AgkGradient gradient = gradients[piece.ids[i]];
 
+			if (growth.sums_weights)
+				gradient.h = (float) agk_row_weight(growth.leaf_weight, piece.ids[i]);
 			sum_g += (int64_t) ((double) gradient.g * growth.fixed_g);
 			sum_h += (int64_t) ((double) gradient.h * growth.fixed_h);
 		}

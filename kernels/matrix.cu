@@ -131,6 +131,7 @@ choose_layout(AgDevice *device, const AgDeviceBins *bins, const Layout *layout,
 	int64_t room = left - bins->spare_bytes - small;
 
 	view->host_rows = bins->rows;
+	view->host_columns = bins->columns;
 	view->end_row = bins->n_rows;
 	matrix->has_columns = rows + columns <= room;
 	if (rows <= room)

@@ -17,8 +17,8 @@ struct AgkMatrix
 	/* rows[first_row .. end_row - 1] are there: all, or one block of them after the other */
 	const uint8_t *rows;
 	int64_t first_row, end_row;
-	int64_t n_block_rows;     /* 0: all are there */
-	const uint8_t *host_rows; /* where blocks come from */
+	int64_t n_block_rows;                    /* 0: all are there */
+	const uint8_t *host_rows, *host_columns; /* where blocks come from, and columns */
 	int64_t column_stride;
 	const uint8_t *columns;     /* null: there was no room for them, or for all rows */
 	const int32_t *n_bins;      /* [n_features] value bins */

@@ -18,6 +18,7 @@ struct Cuts
 	const uint32_t *rows; /* [AGK_BINS] counted rows of all bins; null: none needed or known */
 	int64_t sum_g, sum_h, n_rows;
 	double output;
+	AgkBounds bounds;
 	int n_bins, first, last;
 	bool has_missing;
 };
@@ -34,8 +35,8 @@ static __device__ inline double
 merit_of(const AgDeviceRules &rules, const Cuts &cuts, int64_t left_g, int64_t left_h,
 		 int64_t left_rows)
 {
-	return agk_merit(rules, cuts.sum_g, cuts.sum_h, cuts.n_rows, cuts.output, rules.l2, left_g,
-					 left_h, left_rows);
+	return agk_merit(rules, cuts.bounds, cuts.sum_g, cuts.sum_h, cuts.n_rows, cuts.output, rules.l2,
+					 left_g, left_h, left_rows);
 }
 
 /* 1 allowed, 0 not, -1 can't tell without counting. */
@@ -224,7 +225,9 @@ search_number(const AgkGrowth &growth, const AgkChild &child, int index, int f, 
 {
 	const AgkMatrix &matrix = growth.matrix;
 	AgkFound *found = growth.found + (int64_t) index * matrix.n_features + f;
-	double bar = agk_bar(growth.rules, child.sum_g, child.sum_h, child.n_rows, child.output);
+	AgkBounds bounds = agk_bounds(growth, child, f);
+	double bar =
+		agk_bar(growth.rules, bounds, child.sum_g, child.sum_h, child.n_rows, child.output);
 	int has_missing = cuts->g[0] != 0 || cuts->h[0] != 0;
 	Best best;
 
@@ -233,6 +236,7 @@ search_number(const AgkGrowth &growth, const AgkChild &child, int index, int f, 
 	cuts->sum_h = child.sum_h;
 	cuts->n_rows = child.n_rows;
 	cuts->output = child.output;
+	cuts->bounds = bounds;
 	cuts->n_bins = matrix.n_bins[f];
 	cuts->first = 1;
 	cuts->last = cuts->has_missing ? cuts->n_bins : cuts->n_bins - 1;
@@ -500,6 +504,8 @@ make_child(const AgkGrowth &growth, int e, bool is_right, const AgDeviceSplit *s
 		node->sum_g = child.sum_g;
 		node->sum_h = child.sum_h;
 		node->output = child.output;
+		node->low = child.low;
+		node->high = child.high;
 		node->parent_output = parent->output;
 		node->key = child.key;
 		node->parent = growth.expand[e];

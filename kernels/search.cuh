@@ -7,16 +7,48 @@
 #include "engine/model/level_maths.h"
 #include "kernels/children.cuh"
 
+/* With monotone: what values a child may have, and which way they may go with the feature in work. */
+struct AgkBounds
+{
+	double low, high;
+	int direction;
+	bool is_bounded;
+};
+
+static __device__ inline AgkBounds
+agk_bounds(const AgkGrowth &growth, const AgkChild &child, int f)
+{
+	AgkBounds bounds;
+
+	bounds.low = child.low;
+	bounds.high = child.high;
+	bounds.is_bounded = growth.monotone != nullptr;
+	bounds.direction = bounds.is_bounded ? growth.monotone[f] : 0;
+	return bounds;
+}
+
 /* What a cut's two sides lower the loss by: ag_split_score. */
 static __device__ inline double
-agk_merit(const AgDeviceRules &rules, int64_t sum_g, int64_t sum_h, int64_t n_rows, double output,
-		  double l2, int64_t left_g, int64_t left_h, int64_t left_rows)
+agk_merit(const AgDeviceRules &rules, const AgkBounds &bounds, int64_t sum_g, int64_t sum_h,
+		  int64_t n_rows, double output, double l2, int64_t left_g, int64_t left_h,
+		  int64_t left_rows)
 {
 	double gl = (double) left_g, gr = (double) (sum_g - left_g);
 	double hl = (double) left_h, hr = (double) (sum_h - left_h);
 
 	if (rules.is_plain)
 		return ag_cut_merit(gl, hl, gr, hr, l2);
+	if (bounds.is_bounded)
+	{
+		double left, right;
+		double merit =
+			ag_bounded_merit(rules.l1, rules.max_step, rules.path_smooth, gl, hl, l2, left_rows,
+							 output, bounds.low, bounds.high, &left) +
+			ag_bounded_merit(rules.l1, rules.max_step, rules.path_smooth, gr, hr, l2,
+							 n_rows - left_rows, output, bounds.low, bounds.high, &right);
+
+		return ag_is_wrong_way(bounds.direction, left, right) ? -(double) INFINITY : merit;
+	}
 	return ag_leaf_merit(rules.l1, rules.max_step, rules.path_smooth, gl, hl, l2, left_rows,
 						 output) +
 		   ag_leaf_merit(rules.l1, rules.max_step, rules.path_smooth, gr, hr, l2,
@@ -25,14 +57,20 @@ agk_merit(const AgDeviceRules &rules, int64_t sum_g, int64_t sum_h, int64_t n_ro
 
 /* What a cut's merit must pass: ag_split_bar. */
 static __device__ inline double
-agk_bar(const AgDeviceRules &rules, int64_t sum_g, int64_t sum_h, int64_t n_rows, double output)
+agk_bar(const AgDeviceRules &rules, const AgkBounds &bounds, int64_t sum_g, int64_t sum_h,
+		int64_t n_rows, double output)
 {
-	double score;
+	double score, bounded;
 
 	if (!((double) sum_h + rules.l2 > 0.0))
 		return (double) INFINITY;
-	score = ag_leaf_merit(rules.l1, rules.max_step, rules.path_smooth, (double) sum_g,
-						  (double) sum_h, rules.l2, n_rows, output);
+	if (bounds.is_bounded)
+		score = ag_bounded_merit(rules.l1, rules.max_step, rules.path_smooth, (double) sum_g,
+								 (double) sum_h, rules.l2, n_rows, output, bounds.low, bounds.high,
+								 &bounded);
+	else
+		score = ag_leaf_merit(rules.l1, rules.max_step, rules.path_smooth, (double) sum_g,
+							  (double) sum_h, rules.l2, n_rows, output);
 	return score + fabs(score) * AG_SCORE_ROUNDING + rules.min_gain;
 }
 

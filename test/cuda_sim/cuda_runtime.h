@@ -90,6 +90,7 @@ struct Machine
 	int shared_bytes = 227 << 10;
 	long mallocs_left = -1;  /* cudaMalloc fails when they are used up; -1: never */
 	long launches_left = -1; /* likewise a launch, and everything after it */
+	long n_launches = 0, n_waits = 0;
 	cudaError_t last_error = cudaSuccess;
 };
 inline Machine machine;
@@ -112,6 +113,7 @@ launch_and_note(dim3 grid, dim3 block, size_t shared_bytes, const std::function<
 							? cudaErrorNoDevice
 							: sim::machine.devices[sim::machine.current].launch_error;
 
+	sim::machine.n_launches++;
 	if (error == cudaSuccess && sim::machine.launches_left == 0)
 	{
 		error = cudaErrorLaunchFailure; /* sticks, as the real one does, until a reset */
@@ -325,6 +327,7 @@ cudaStreamDestroy(cudaStream_t stream)
 inline cudaError_t
 cudaStreamSynchronize(cudaStream_t)
 {
+	sim::machine.n_waits++;
 	return sim::machine.last_error;
 }
 

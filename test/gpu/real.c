@@ -22,6 +22,18 @@ sim_fail_after(long n_mallocs, long n_launches)
 }
 
 long
+sim_n_launches(void)
+{
+	return 0;
+}
+
+long
+sim_n_waits(void)
+{
+	return 0;
+}
+
+long
 sim_n_allocated(void)
 {
 	return 0;

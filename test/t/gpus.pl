@@ -246,8 +246,8 @@ SKIP:
 	is($node->safe_psql('postgres', q{SELECT count(*) || ' of ' || count(DISTINCT md5) FROM (SELECT md5(p.data), a.version FROM ag_member_part AS p JOIN ag_predictor AS a ON a.id = p.predictor
 		JOIN ag_member AS m ON m.predictor = p.predictor AND m.ordinal = p.member
 		WHERE a.name = 'quick' AND m.name IN ('GBM', 'GBM_2', 'RF') AND a.version > (SELECT max(version) - 2 FROM ag_predictor WHERE name = 'quick')) AS part}), '6 of 3', 'gives the same bytes');
-	like(told('"num_gpus": 1, "verbosity": 2, "hyperparameters": {"CAT": {"iterations": 3, "leaf_estimation_method": "Gradient"}}'),
-		qr/NOTICE:  model CAT was trained on the CPU: leaf values by weights are found on the CPU only/, 'parameters for the CPU are told, and no fault');
+	like(told('"num_gpus": 1, "verbosity": 2, "hyperparameters": {"CAT": {"iterations": 3, "boosting_type": "Ordered"}}'),
+		qr/NOTICE:  model CAT was trained on the CPU: ordered boosting is done on the CPU only/, 'parameters for the CPU are told, and no fault');
 	my $net = '"verbosity": 2, "hyperparameters": {"NN_TORCH": {"num_epochs": 1, "batch_size": 64, "layers": [16, 16]}}';
 	told("\"num_gpus\": $_, $net") for 1, 0;
 	is($node->safe_psql('postgres', q{SELECT string_agg(concat_ws(' ', device, num_gpus), ', ' ORDER BY v DESC) FROM generate_series(0, 1) AS v,

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 /* Raised whenever a struct or the meaning of an entry changes; both sides must have the same. */
-#define AG_DEVICE_ABI 4
+#define AG_DEVICE_ABI 5
 
 #ifdef __cplusplus
 extern "C" {
@@ -68,7 +68,7 @@ typedef struct AgDeviceBins
 	const uint8_t *columns; /* [n_features][column_stride] */
 	/*
 	 * What the caller is about to take beside it. Where that and the matrix don't fit, the copy does without columns, or
-	 * rows come there in blocks, each time that they are looked at: then `rows` must live as long as the copy.
+	 * rows come there in blocks, each time that they are looked at: then `rows` and `columns` must live as long as the copy.
 	 */
 	int64_t spare_bytes;
 } AgDeviceBins;
@@ -95,8 +95,28 @@ typedef enum AgDeviceLoss
 	AG_DEVICE_NO_LOSS = 0, /* that it has */
 	AG_DEVICE_SQUARED,
 	AG_DEVICE_LOGISTIC,
-	AG_DEVICE_SOFTMAX
+	AG_DEVICE_SOFTMAX,
+	AG_DEVICE_ABSOLUTE,
+	AG_DEVICE_PINBALL,
+	AG_DEVICE_HUBER,
+	AG_DEVICE_FAIR,
+	AG_DEVICE_PSEUDO_HUBER,
+	AG_DEVICE_POISSON,
+	AG_DEVICE_GAMMA,
+	AG_DEVICE_TWEEDIE
 } AgDeviceLoss;
+
+/* What early stopping watches, where a device can: means over the validation rows. */
+typedef enum AgDeviceMetric
+{
+	AG_DEVICE_NO_METRIC = 0, /* that it has */
+	AG_DEVICE_METRIC_HITS,   /* predicted class right: 1 */
+	AG_DEVICE_METRIC_LOG,    /* -ln of the true class's probability */
+	AG_DEVICE_METRIC_SQUARED,
+	AG_DEVICE_METRIC_ABSOLUTE,
+	AG_DEVICE_METRIC_SHARE,    /* absolute error over the label */
+	AG_DEVICE_METRIC_SYMMETRIC /* likewise, over label and prediction */
+} AgDeviceMetric;
 
 typedef enum AgDeviceOrder
 {
@@ -113,7 +133,15 @@ typedef struct AgDeviceBoostSpec
 	double unit;               /* gradients are real gradients / unit */
 	double positive;           /* factor on rows of class 1 of two */
 	double multiclass_hessian; /* factor on p(1-p) */
-	const double *target;      /* [n_rows of the matrix] squared error */
+	double delta, power, step; /* AgLossParams' */
+	bool is_relative;          /* absolute error in shares of the label */
+	bool renews_leaves;        /* boost_renew is called */
+	bool sums_weights;         /* leaves' sums are of weights, not of hessians */
+	const double *levels;      /* [n_outputs] of percentiles, with renews_leaves; else NULL */
+	const int8_t *monotone;    /* [n_features] AgSplitRules'; NULL: none */
+	AgDeviceMetric metric;     /* boost_metric is called */
+	bool weighs_metric;        /* by weight, as it is */
+	const double *target;      /* [n_rows of the matrix] losses of numbers */
 	const int32_t *class_of;   /* [n_rows] the others */
 	const double *weight;      /* [n_rows]; NULL: all 1 */
 	const uint32_t *train_rows;
@@ -190,6 +218,7 @@ typedef struct AgDeviceLeaf
 	int64_t n_rows;
 	int64_t sum_g, sum_h; /* of unquantised gradients, in fixed point */
 	double parent_output; /* quantised units */
+	double low, high;     /* likewise; with monotone the bounds of its value */
 	bool has_cat_l2;
 } AgDeviceLeaf;
 
@@ -407,6 +436,12 @@ typedef struct AgDeviceOps
 	/* sums[n_leaves][2] of gradients and hessians, in fixed point, by the gradients as they are now. */
 	AgDeviceStatus (*boost_sums)(AgDevice *device, AgDeviceBoost *boost, double fixed_g,
 								 double fixed_h, int64_t *sums);
+	/*
+	 * values[n_leaves] of the tree grown last: the percentiles of what its own rows lack of their labels (ag_percentile), by their
+	 * error weights times scale as integers; scale 0: all alike.
+	 */
+	AgDeviceStatus (*boost_renew)(AgDevice *device, AgDeviceBoost *boost, int output, double scale,
+								  double *values);
 	/* Takes all steps back; the gradients' common part is computed anew. */
 	AgDeviceStatus (*boost_unstep)(AgDevice *device, AgDeviceBoost *boost, int output);
 	/* Adds values[n_leaves] of the tree grown last to the scores of all train and validation rows. */
@@ -414,6 +449,11 @@ typedef struct AgDeviceOps
 								const double *values);
 	/* scores[n_valid][n_outputs]. */
 	AgDeviceStatus (*boost_valid)(AgDevice *device, AgDeviceBoost *boost, double *scores);
+	/* sums[2] over the validation rows: of what they cost, times their weights, and of those. */
+	AgDeviceStatus (*boost_metric)(AgDevice *device, AgDeviceBoost *boost, double *sums);
+	/* Keeps the scores as they are now, and gives those that were kept last: as boost_valid. */
+	AgDeviceStatus (*boost_keep)(AgDevice *device, AgDeviceBoost *boost);
+	AgDeviceStatus (*boost_kept)(AgDevice *device, AgDeviceBoost *boost, double *scores);
 
 	/* Bytes beside the matrix that so many trees at a time take; an upper estimate. */
 	int64_t (*forest_memory)(AgDevice *device, const AgDeviceShape *shape,
@@ -457,8 +497,9 @@ typedef struct AgGpu
 {
 	const AgDeviceOps *ops;
 	AgDevice *device;
-	char name[32]; /* "cuda:0" */
-	bool is_lost;  /* no more training on it in this fit */
+	char name[32];             /* "cuda:0" */
+	bool is_lost;              /* no more training on it in this fit */
+	struct AgBinsCopy *copies; /* matrices in its share: data/bins_device.c */
 } AgGpu;
 
 #ifdef __cplusplus

@@ -12,6 +12,7 @@
 #include "engine/base/rng.h"
 #include "engine/base/threads.h"
 #include "engine/model/boost_gpu.h"
+#include "engine/model/boost_valid.h"
 #include "engine/model/bootstrap.h"
 #include "engine/model/combine.h"
 #include "engine/model/early_stop.h"
@@ -45,18 +46,6 @@ enum
 	AG_KEY_PERMUTATION = 8
 };
 
-/* The rows that steer early stopping, densely. */
-typedef struct AgValid
-{
-	int64_t n_rows;
-	double *target;    /* [n_rows] */
-	int32_t *class_of; /* [n_rows] */
-	double *weight;    /* [n_rows] in the metric; NULL: all alike */
-	double *scores;    /* [n_rows][n_outputs] */
-	double *proba;     /* [n_rows][n_out] */
-	double *best;      /* [n_rows][n_out] of the best round */
-} AgValid;
-
 typedef struct AgBooster
 {
 	const AgContext *ctx;
@@ -73,7 +62,6 @@ typedef struct AgBooster
 	AgBootstrap bootstrap; /* with splits_by_weight */
 	AgOrdered ordered;     /* with is_ordered */
 	AgBoostGpu gpu;        /* has a boost: trees are grown there */
-	AgTrees shape;         /* link and outputs, for ag_trees_link */
 	int n_out;
 	uint32_t *bag; /* NULL without bagging */
 	uint32_t *out_of_bag;
@@ -174,38 +162,6 @@ ag_boost_group_rows(int64_t n_train)
 	return n_train < 50 ? 1 : (int) (n_train / 50);
 }
 
-static AgStatus
-create_valid(AgBooster *booster)
-{
-	const AgContext *ctx = booster->ctx;
-	const AgTrainData *data = booster->data;
-	AgValid *valid = &booster->valid;
-	size_t n = (size_t) data->n_valid;
-	size_t n_outputs = (size_t) booster->loss.n_outputs;
-
-	valid->n_rows = data->n_valid;
-	AG_TRY(ag_get(ctx, n * n_outputs, sizeof(double), &valid->scores));
-	AG_TRY(ag_get(ctx, n * (size_t) booster->n_out, sizeof(double), &valid->proba));
-	AG_TRY(ag_get(ctx, n * (size_t) booster->n_out, sizeof(double), &valid->best));
-	if (!ag_problem_has_classes(data->problem))
-		AG_TRY(ag_get(ctx, n, sizeof(double), &valid->target));
-	else
-		AG_TRY(ag_get(ctx, n, sizeof(int32_t), &valid->class_of));
-	if (data->metric_weight != NULL)
-		AG_TRY(ag_get(ctx, n, sizeof(double), &valid->weight));
-	for (size_t i = 0; i < n; i++)
-	{
-		if (valid->weight != NULL)
-			valid->weight[i] = data->metric_weight[data->valid_rows[i]];
-		if (valid->target != NULL)
-			valid->target[i] = data->target[data->valid_rows[i]];
-		else
-			valid->class_of[i] = data->class_of[data->valid_rows[i]];
-		memcpy(valid->scores + i * n_outputs, booster->loss.base, n_outputs * sizeof(double));
-	}
-	return AG_OK;
-}
-
 static bool
 has_bagging(const AgBoostParams *params)
 {
@@ -274,8 +230,6 @@ create_booster(AgBooster *booster)
 		return ag_error_set(ctx->error, AG_ERR_OPTION, "monotone constraints do not go with %s",
 							booster->loss.objective->name);
 	booster->n_out = ag_train_outputs(data);
-	booster->shape.link = booster->loss.objective->link;
-	booster->shape.n_outputs = (uint32_t) booster->loss.n_outputs;
 	AG_TRY(create_grower(booster, &growth));
 	booster->grower.tick = report;
 	booster->grower.tick_arg = booster;
@@ -297,7 +251,7 @@ create_booster(AgBooster *booster)
 	ag_early_stop_init(&booster->stop, data->stop_metric, booster->params.early_stop_rounds,
 					   data->n_train);
 	if (data->n_valid > 0)
-		AG_TRY(create_valid(booster));
+		AG_TRY(ag_valid_create(ctx, data, &booster->loss, booster->n_out, &booster->valid));
 	return AG_OK;
 }
 
@@ -315,12 +269,7 @@ free_booster(AgBooster *booster)
 	ag_trees_builder_free(ctx, &booster->trees);
 	ag_bootstrap_free(ctx, &booster->bootstrap);
 	ag_ordered_free(ctx, &booster->ordered);
-	ag_mem_free(ctx->mem, booster->valid.target);
-	ag_mem_free(ctx->mem, booster->valid.class_of);
-	ag_mem_free(ctx->mem, booster->valid.weight);
-	ag_mem_free(ctx->mem, booster->valid.scores);
-	ag_mem_free(ctx->mem, booster->valid.proba);
-	ag_mem_free(ctx->mem, booster->valid.best);
+	ag_valid_free(ctx, &booster->valid);
 	ag_mem_free(ctx->mem, booster->bag);
 	ag_mem_free(ctx->mem, booster->out_of_bag);
 	ag_mem_free(ctx->mem, booster->features);
@@ -621,54 +570,6 @@ boost_output(AgBooster *booster, int output)
 
 /* ---- one round ---- */
 
-/* As ag_trees_link; the common link in blocks, which gives the same bytes. */
-static void
-link_task(void *arg, int64_t begin, int64_t end, int thread)
-{
-	AgBooster *booster = arg;
-	AgValid *valid = &booster->valid;
-
-	(void) thread;
-	if (booster->shape.link != AG_LINK_SIGMOID)
-	{
-		for (int64_t i = begin; i < end; i++)
-			ag_trees_link(&booster->shape, valid->scores + i * booster->loss.n_outputs,
-						  valid->proba + i * booster->n_out);
-		return;
-	}
-	for (int64_t at = begin; at < end; at += AG_LANES_BLOCK)
-	{
-		int n = end - at < AG_LANES_BLOCK ? (int) (end - at) : AG_LANES_BLOCK;
-		double p[AG_LANES_BLOCK] = {0.0};
-
-		memcpy(p, valid->scores + at, (size_t) n * sizeof *p);
-		ag_sigmoid_block(booster->loss.level, n, p, p);
-		for (int i = 0; i < n; i++)
-		{
-			valid->proba[2 * (at + i)] = 1.0 - p[i];
-			valid->proba[2 * (at + i) + 1] = p[i];
-		}
-	}
-}
-
-static AgStatus
-evaluate(AgBooster *booster, double *value)
-{
-	const AgContext *ctx = booster->ctx;
-	AgValid *valid = &booster->valid;
-	AgTruth truth = {.n_classes = booster->data->n_classes,
-					 .class_of = valid->class_of,
-					 .n_quantiles = booster->data->n_quantiles,
-					 .quantiles = booster->data->quantiles,
-					 .target = valid->target,
-					 .weight = valid->weight};
-
-	if (booster->gpu.boost != NULL)
-		AG_TRY(ag_boost_gpu_valid(ctx, &booster->gpu, valid->scores));
-	ag_pool_run(ctx->pool, valid->n_rows, AG_ROUTE_CHUNK, link_task, booster);
-	return ag_metric_value(ctx, booster->stop.metric, &truth, valid->n_rows, valid->proba, value);
-}
-
 /*
  * Grows the trees of one round; *is_kept false: its time ran out and they were taken back. The very first
  * tree is kept however short it is: better than none.
@@ -709,17 +610,15 @@ boost_round(AgBooster *booster, bool *is_kept)
 static AgStatus
 take_round(AgBooster *booster, AgHistory *history)
 {
-	AgValid *valid = &booster->valid;
 	double value;
 
-	if (valid->n_rows == 0)
+	if (booster->valid.n_rows == 0)
 		return AG_OK;
-	AG_TRY(evaluate(booster, &value));
+	AG_TRY(ag_valid_evaluate(booster->ctx, &booster->valid, &booster->gpu, &value));
 	ag_history_add(history, booster->round, value);
-	if (ag_early_stop_take(&booster->stop, booster->round, value))
-		memcpy(valid->best, valid->proba,
-			   (size_t) valid->n_rows * (size_t) booster->n_out * sizeof(double));
-	return AG_OK;
+	if (!ag_early_stop_take(&booster->stop, booster->round, value))
+		return AG_OK;
+	return ag_valid_keep(booster->ctx, &booster->valid, &booster->gpu);
 }
 
 /* Without a split the next round would be the same, unless something is drawn anew. */
@@ -804,8 +703,10 @@ finish(AgBooster *booster, AgBoostResult *result)
 									   ? result->rounds_run
 									   : result->best_round) *
 							 (size_t) n_outputs);
-	AG_TRY(ag_trees_builder_finish(ctx, &booster->trees, n_features, n_outputs, booster->shape.link,
-								   booster->loss.base, &result->trees));
+	AG_TRY(ag_trees_builder_finish(ctx, &booster->trees, n_features, n_outputs,
+								   booster->loss.objective->link, booster->loss.base,
+								   &result->trees));
+	AG_TRY(ag_valid_finish(ctx, &booster->valid, &booster->gpu));
 	result->valid_proba = booster->valid.best;
 	booster->valid.best = NULL;
 	return AG_OK;

@@ -15,11 +15,20 @@ typedef struct AgBoostGpu
 {
 	AgGpu *gpu;
 	AgDeviceBoost *boost;
+	const AgBins *bins,
+		*grown_on; /* what the copies are of that it uses: its own, and the tree's in work */
+	AgDeviceMatrix *matrix, *grown_matrix;
 	AgDeviceTree tree;
 	AgGrower *grower; /* of the tree in work */
 	int64_t *sums;    /* [max_leaves][2] */
-	bool has_failed;  /* the device, not the fit: train again on the CPU */
-	char why[300];    /* why it can't be trained on the device, or failed there */
+	AgDeviceMetric
+		metric; /* that the device computes; none: validation scores come back every round */
+	bool renews_leaves;
+	bool sums_weights;  /* leaf values by weights */
+	double error_scale; /* of errors' weights in renewed leaves; 0: all alike */
+	float most_weight;  /* of the train rows, with sums_weights */
+	bool has_failed;    /* the device, not the fit: train again on the CPU */
+	char why[300];      /* why it can't be trained on the device, or failed there */
 } AgBoostGpu;
 
 /* One tree's part of the work. */
@@ -63,5 +72,9 @@ AgStatus ag_boost_gpu_values(const AgContext *ctx, AgBoostGpu *gpu, int output, 
 AgStatus ag_boost_gpu_add(const AgContext *ctx, AgBoostGpu *gpu, int output, const double *values);
 /* The validation rows' scores[n_valid][n_outputs]. */
 AgStatus ag_boost_gpu_valid(const AgContext *ctx, AgBoostGpu *gpu, double *scores);
+/* With gpu->metric: the metric's value; keeps the scores as the best so far; those that were kept. */
+AgStatus ag_boost_gpu_metric(const AgContext *ctx, AgBoostGpu *gpu, AgMetric metric, double *value);
+AgStatus ag_boost_gpu_keep(const AgContext *ctx, AgBoostGpu *gpu);
+AgStatus ag_boost_gpu_kept(const AgContext *ctx, AgBoostGpu *gpu, double *scores);
 
 #endif

@@ -499,13 +499,14 @@ grow_there(AgForestGpu *g)
 	need = ops->forest_memory(g->gpu->device, &shape, &spec, 1);
 	AG_TRY(take_status(g, ag_bins_on_device(ctx, g->forest->data->bins, g->gpu, need, &matrix)));
 	ag_bins_tell_need(ctx, g->gpu, matrix, need);
-	AG_TRY(take_status(
-		g, ops->forest_create(g->gpu->device, matrix, &spec, &g->there, &g->n_at_once)));
+	AG_GO(take_status(g,
+					  ops->forest_create(g->gpu->device, matrix, &spec, &g->there, &g->n_at_once)));
 	AG_GO(ag_get_zeroed(ctx, (size_t) g->n_at_once, sizeof *g->grown, &g->grown));
 	AG_GO(grow_batches(g));
 done:
 	ag_mem_free(ctx->mem, g->grown);
 	ops->forest_free(g->gpu->device, g->there);
+	ag_bins_let_go(g->forest->data->bins, matrix);
 	return status;
 }
 

@@ -12,6 +12,7 @@
 #include "engine/base/rng.h"
 #include "engine/base/threads.h"
 #include "engine/model/sample.h"
+#include "engine/model/split_maths.h"
 
 #define AG_SLOT_BYTES (INT64_C(64) << 20) /* of histograms kept for leaves that wait */
 #define AG_LEAST_SLOTS 4

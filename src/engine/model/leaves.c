@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/base/threads.h"
+#include "engine/model/split_maths.h"
 
 #define AG_LEAF_PIECE 8192
 #define AG_LEAF_AHEAD 32 /* rows fetched ahead of their use */

@@ -39,7 +39,7 @@ renew_task(void *arg, int64_t begin, int64_t end, int thread)
 			return;
 		for (int64_t i = 0; i < leaf->n_rows; i++)
 		{
-			items[i].value = loss->data->target[ids[i]] - scores[ids[i]];
+			items[i].value = loss->data->target[ids[i]] - scores[ids[i]] + 0.0; /* no -0 */
 			items[i].weight = task->scale > 0.0
 								  ? (int64_t) (ag_loss_error_weight(loss, ids[i]) * task->scale)
 								  : 1;

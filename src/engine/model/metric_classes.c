@@ -9,11 +9,10 @@
 
 #include "engine/base/maths.h"
 #include "engine/base/threads.h"
+#include "engine/model/metric_maths.h"
 #include "engine/model/metric_private.h"
 #include "engine/model/sum.h"
 
-/* A probability of 0 would cost infinitely much: it is taken as this, and 1 as 1 less this. */
-#define LEAST_PROBABILITY 1e-15
 #define PAC_LEAST_PROBABILITY 3e-8
 
 static int32_t
@@ -55,11 +54,7 @@ log_loss_terms(const void *arg, int64_t begin, int64_t end, double *sums)
 		double w = ag_metric_weight(rows, i);
 		double p = k >= 0 ? rows->proba[i * rows->n_classes + k] : 0.0;
 
-		if (p < LEAST_PROBABILITY)
-			p = LEAST_PROBABILITY;
-		else if (p > 1.0 - LEAST_PROBABILITY)
-			p = 1.0 - LEAST_PROBABILITY;
-		sums[0] -= w * ag_ln(p);
+		sums[0] -= w * ag_log_cost(p);
 		sums[1] += w;
 	}
 }

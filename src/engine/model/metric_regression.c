@@ -1,10 +1,10 @@
 /*
  * metric_regression.c - metrics of a predicted number.
  */
-#include <float.h>
 #include <math.h>
 
 #include "engine/model/metric.h"
+#include "engine/model/metric_maths.h"
 #include "engine/model/rank.h"
 #include "engine/model/sum.h"
 
@@ -27,18 +27,16 @@ weight_of(const Rows *rows, int64_t i)
 static double
 row_error(AgMetric metric, double target, double prediction)
 {
-	double difference = prediction - target;
-
 	switch (metric)
 	{
 		case AG_METRIC_MAE:
-			return fabs(difference);
+			return ag_absolute_error(target, prediction);
 		case AG_METRIC_MAPE:
-			return fabs(difference) / fmax(fabs(target), DBL_EPSILON);
+			return ag_share_error(target, prediction);
 		case AG_METRIC_SMAPE:
-			return 2.0 * fabs(difference) / fmax(fabs(target) + fabs(prediction), DBL_EPSILON);
+			return ag_symmetric_error(target, prediction);
 		default:
-			return difference * difference;
+			return ag_squared_error(target, prediction);
 	}
 }
 

@@ -10,8 +10,7 @@
 #include <string.h>
 
 #include "engine/base/maths.h"
-
-#define AG_LOG_MAX 69.0 /* e^69 is 1e30, which as a gradient fits a float */
+#include "engine/model/loss_maths.h"
 
 /* ---- first scores ---- */
 
@@ -61,16 +60,13 @@ running_mean(const AgTrainData *data)
 	return mean;
 }
 
-/* How much a row's absolute error counts: its weight, and relative to its label where errors are percentages. */
 double
 ag_loss_error_weight(const AgLoss *loss, uint32_t row)
 {
-	double weight = ag_row_weight(loss->data, row), size;
+	double weight = ag_row_weight(loss->data, row);
 
-	if (!loss->objective->is_relative)
-		return weight;
-	size = fabs(loss->data->target[row]);
-	return size > 1.0 ? weight / size : weight;
+	return loss->objective->is_relative ? ag_error_weight(weight, loss->data->target[row], 1)
+										: weight;
 }
 
 double
@@ -135,11 +131,11 @@ log_base(AgLoss *loss, double *base)
 /* ---- gradients ---- */
 
 static void
-put(const AgLoss *loss, uint32_t row, double g, double h)
+put(const AgLoss *loss, uint32_t row, AgSlope slope)
 {
 	double weight = ag_row_weight(loss->data, row);
 
-	loss->gradients[row] = (AgGradient){(float) (g * weight), (float) (h * weight)};
+	loss->gradients[row] = (AgGradient){(float) (slope.g * weight), (float) (slope.h * weight)};
 }
 
 /* The score less the label, in units. */
@@ -159,11 +155,10 @@ squared_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
 	{
 		uint32_t row = loss->data->train_rows[i];
 
-		put(loss, row, excess(loss, row, per_unit), 1.0);
+		put(loss, row, ag_slope(excess(loss, row, per_unit), 1.0));
 	}
 }
 
-/* Koenker and Bassett 1978; the middle level is the absolute error, halved. */
 static void
 pinball_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
 {
@@ -174,13 +169,8 @@ pinball_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
 	for (int64_t i = begin; i < end; i++)
 	{
 		uint32_t row = data->train_rows[i];
-		double target = data->target[row];
 
-		put(loss, row,
-			scores[row] > target   ? 1.0 - level
-			: scores[row] < target ? -level
-								   : 0.0,
-			1.0);
+		put(loss, row, ag_slope_pinball(scores[row], data->target[row], level));
 	}
 }
 
@@ -201,7 +191,6 @@ absolute_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
 	}
 }
 
-/* Huber 1964: squared within delta, linear beyond. */
 static void
 huber_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
 {
@@ -211,13 +200,11 @@ huber_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
 	for (int64_t i = begin; i < end; i++)
 	{
 		uint32_t row = loss->data->train_rows[i];
-		double x = excess(loss, row, per_unit);
 
-		put(loss, row, x > delta ? delta : x < -delta ? -delta : x, 1.0);
+		put(loss, row, ag_slope_huber(excess(loss, row, per_unit), delta));
 	}
 }
 
-/* c^2 (|x| / c - ln(1 + |x| / c)) */
 static void
 fair_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
 {
@@ -227,13 +214,11 @@ fair_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
 	for (int64_t i = begin; i < end; i++)
 	{
 		uint32_t row = loss->data->train_rows[i];
-		double x = excess(loss, row, per_unit), share = c / (fabs(x) + c);
 
-		put(loss, row, x * share, share * share);
+		put(loss, row, ag_slope_fair(excess(loss, row, per_unit), c));
 	}
 }
 
-/* delta^2 (sqrt(1 + (x / delta)^2) - 1) */
 static void
 pseudo_huber_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
 {
@@ -243,35 +228,25 @@ pseudo_huber_gradients(const AgLoss *loss, int output, int64_t begin, int64_t en
 	for (int64_t i = begin; i < end; i++)
 	{
 		uint32_t row = loss->data->train_rows[i];
-		double x = excess(loss, row, per_unit), z = x / delta, root = sqrt(1.0 + z * z);
 
-		put(loss, row, x / root, 1.0 / (root * (1.0 + z * z)));
+		put(loss, row, ag_slope_pseudo_huber(excess(loss, row, per_unit), delta));
 	}
 }
 
-static double
-bounded_exp(double x)
-{
-	return ag_exp(x > AG_LOG_MAX ? AG_LOG_MAX : x < -AG_LOG_MAX ? -AG_LOG_MAX : x);
-}
-
-/* e^f - y f; the hessian is taken at a larger score, so that steps can't run away. */
 static void
 poisson_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
 {
-	double ahead = bounded_exp(loss->params.step);
+	double ahead = ag_bounded_exp(loss->params.step);
 
 	(void) output;
 	for (int64_t i = begin; i < end; i++)
 	{
 		uint32_t row = loss->data->train_rows[i];
-		double mean = bounded_exp(loss->scores[row]);
 
-		put(loss, row, mean - loss->data->target[row], mean * ahead);
+		put(loss, row, ag_slope_poisson(loss->scores[row], loss->data->target[row], ahead));
 	}
 }
 
-/* y e^-f + f */
 static void
 gamma_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
 {
@@ -279,14 +254,11 @@ gamma_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
 	for (int64_t i = begin; i < end; i++)
 	{
 		uint32_t row = loss->data->train_rows[i];
-		double ratio = loss->data->target[row] * bounded_exp(-loss->scores[row]);
 
-		ratio = ratio < 1e30 ? ratio : 1e30;
-		put(loss, row, 1.0 - ratio, ratio);
+		put(loss, row, ag_slope_gamma(loss->scores[row], loss->data->target[row]));
 	}
 }
 
-/* -y e^((1 - p) f) / (1 - p) + e^((2 - p) f) / (2 - p), with 1 <= p < 2 (Jorgensen 1987, "Exponential dispersion models"). */
 static void
 tweedie_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
 {
@@ -296,12 +268,8 @@ tweedie_gradients(const AgLoss *loss, int output, int64_t begin, int64_t end)
 	for (int64_t i = begin; i < end; i++)
 	{
 		uint32_t row = loss->data->train_rows[i];
-		double score = loss->scores[row];
-		double a = loss->data->target[row] * bounded_exp((1.0 - power) * score);
-		double b = bounded_exp((2.0 - power) * score);
 
-		a = a < 1e30 ? a : 1e30;
-		put(loss, row, b - a, (power - 1.0) * a + (2.0 - power) * b);
+		put(loss, row, ag_slope_tweedie(loss->scores[row], loss->data->target[row], power));
 	}
 }
 
@@ -313,12 +281,14 @@ static const AgObjective objectives[AG_LOSS_LAST] = {
 						 .base = squared_base,
 						 .gradients = squared_gradients},
 	[AG_LOSS_ABSOLUTE] = {.name = "absolute error",
+						  .on_device = AG_DEVICE_ABSOLUTE,
 						  .link = AG_LINK_IDENTITY,
 						  .has_const_hessian = true,
 						  .renews_leaves = true,
 						  .base = percentile_base,
 						  .gradients = absolute_gradients},
 	[AG_LOSS_PERCENTAGE] = {.name = "absolute percentage error",
+							.on_device = AG_DEVICE_ABSOLUTE,
 							.link = AG_LINK_IDENTITY,
 							.has_const_hessian = true,
 							.renews_leaves = true,
@@ -326,6 +296,7 @@ static const AgObjective objectives[AG_LOSS_LAST] = {
 							.base = percentile_base,
 							.gradients = absolute_gradients},
 	[AG_LOSS_QUANTILE] = {.name = "pinball loss",
+						  .on_device = AG_DEVICE_PINBALL,
 						  .link = AG_LINK_IDENTITY,
 						  .has_const_hessian = true,
 						  .renews_leaves = true,
@@ -333,29 +304,35 @@ static const AgObjective objectives[AG_LOSS_LAST] = {
 						  .base = percentile_base,
 						  .gradients = pinball_gradients},
 	[AG_LOSS_HUBER] = {.name = "Huber loss",
+					   .on_device = AG_DEVICE_HUBER,
 					   .link = AG_LINK_IDENTITY,
 					   .has_const_hessian = true,
 					   .base = squared_base,
 					   .gradients = huber_gradients},
 	[AG_LOSS_FAIR] = {.name = "fair loss",
+					  .on_device = AG_DEVICE_FAIR,
 					  .link = AG_LINK_IDENTITY,
 					  .base = squared_base,
 					  .gradients = fair_gradients},
 	[AG_LOSS_PSEUDO_HUBER] = {.name = "pseudo-Huber loss",
+							  .on_device = AG_DEVICE_PSEUDO_HUBER,
 							  .link = AG_LINK_IDENTITY,
 							  .base = squared_base,
 							  .gradients = pseudo_huber_gradients},
 	[AG_LOSS_POISSON] = {.name = "Poisson deviance",
+						 .on_device = AG_DEVICE_POISSON,
 						 .link = AG_LINK_EXP,
 						 .domain = AG_LABELS_NOT_NEGATIVE,
 						 .base = log_base,
 						 .gradients = poisson_gradients},
 	[AG_LOSS_GAMMA] = {.name = "gamma deviance",
+					   .on_device = AG_DEVICE_GAMMA,
 					   .link = AG_LINK_EXP,
 					   .domain = AG_LABELS_POSITIVE,
 					   .base = log_base,
 					   .gradients = gamma_gradients},
 	[AG_LOSS_TWEEDIE] = {.name = "Tweedie deviance",
+						 .on_device = AG_DEVICE_TWEEDIE,
 						 .link = AG_LINK_EXP,
 						 .domain = AG_LABELS_NOT_NEGATIVE,
 						 .base = log_base,
@@ -365,6 +342,7 @@ static const AgObjective objectives[AG_LOSS_LAST] = {
 /* A value a level, all from one booster whose trees are of a level each. */
 static const AgObjective quantiles = {
 	.name = "pinball loss",
+	.on_device = AG_DEVICE_PINBALL,
 	.link = AG_LINK_QUANTILES,
 	.is_per_output = true,
 	.has_const_hessian = true,

@@ -112,14 +112,12 @@ value_at(AgWeighed *items, int64_t n, double wanted, int64_t *first, int64_t *be
 double
 ag_percentile(AgWeighed *items, int64_t n, double level)
 {
-	double total = 0.0, mean, wanted, value, share;
+	double total, mean, wanted, value, share;
 	int64_t n_weighed = 0, first, below;
 
 	for (int64_t i = 0; i < n; i++)
-	{
-		total += (double) items[i].weight;
 		n_weighed += items[i].weight > 0;
-	}
+	total = (double) weight_of(items, 0, n);
 	if (!(total > 0.0))
 		return 0.0;
 	mean = total / (double) n_weighed;

@@ -67,9 +67,8 @@ static double
 bounded_score(const AgSplitRules *rules, const AgSplitNode *node, double g, double h, double l2,
 			  int64_t n_rows, double *output)
 {
-	*output =
-		ag_within(ag_leaf_output(rules, g, h, l2, n_rows, node->output), node->low, node->high);
-	return -(2.0 * ag_soften(g, rules->l1) * *output + (h + l2) * *output * *output);
+	return ag_bounded_merit(rules->l1, rules->max_step, rules->path_smooth, g, h, l2, n_rows,
+							node->output, node->low, node->high, output);
 }
 
 /* A cut whose sides would stand the wrong way round is none (XGBoost's and LightGBM's basic method). */
@@ -83,9 +82,7 @@ monotone_score(const AgSplitRules *rules, const AgSplitNode *node, double l2, do
 		bounded_score(rules, node, (double) node->sum_g - left_g, (double) node->sum_h - left_h, l2,
 					  node->n_rows - left_rows, &right);
 
-	if ((node->direction > 0 && left > right) || (node->direction < 0 && left < right))
-		return -(double) INFINITY;
-	return score;
+	return ag_is_wrong_way(node->direction, left, right) ? -(double) INFINITY : score;
 }
 
 double

@@ -68,13 +68,6 @@ typedef struct AgSplit
 	uint64_t left_bins[4]; /* category: bit b set = bin b goes left */
 } AgSplit;
 
-/* A value moved into bounds. */
-static inline double
-ag_within(double value, double low, double high)
-{
-	return value < low ? low : value > high ? high : value;
-}
-
 /* rules from a family's parameters; unit: AgLoss.unit. */
 void ag_split_rules_init(AgSplitRules *rules, const AgBoostParams *params, const AgQuantum *quantum,
 						 double unit);

@@ -53,6 +53,30 @@ ag_leaf_merit(double l1, double max_step, double path_smooth, double g, double h
 	return -(2.0 * soft * output + (h + l2) * output * output);
 }
 
+/* A value moved into bounds. */
+AG_MATHS_FN double
+ag_within(double value, double low, double high)
+{
+	return value < low ? low : value > high ? high : value;
+}
+
+/* The same at a value that bounds allow, which *output becomes. */
+AG_MATHS_FN double
+ag_bounded_merit(double l1, double max_step, double path_smooth, double g, double h, double l2,
+				 int64_t n_rows, double parent_output, double low, double high, double *output)
+{
+	*output = ag_within(ag_leaf_best(l1, max_step, path_smooth, g, h, l2, n_rows, parent_output),
+						low, high);
+	return -(2.0 * ag_soften(g, l1) * *output + (h + l2) * *output * *output);
+}
+
+/* Do a cut's sides stand the wrong way round? direction 1: the right one may not be lower, -1: not higher. */
+AG_MATHS_FN int
+ag_is_wrong_way(int direction, double left, double right)
+{
+	return (direction > 0 && left > right) || (direction < 0 && left < right);
+}
+
 /* Both sides' merits under plain rules: one division. */
 AG_MATHS_FN double
 ag_cut_merit(double gl, double hl, double gr, double hr, double l2)

@@ -27,6 +27,18 @@ sim_fail_after(long n_mallocs, long n_launches)
 }
 
 long
+sim_n_launches(void)
+{
+	return sim::machine.n_launches;
+}
+
+long
+sim_n_waits(void)
+{
+	return sim::machine.n_waits;
+}
+
+long
 sim_n_allocated(void)
 {
 	return sim::machine.n_allocated;

@@ -15,6 +15,9 @@ extern "C" {
 bool sim_machine_reset(int n_processors, int shared_bytes, int order);
 /* After so many more allocations, or launches, they fail; -1: never. */
 void sim_fail_after(long n_mallocs, long n_launches);
+/* Launches, and waits of the host for the device, so far. */
+long sim_n_launches(void);
+long sim_n_waits(void);
 /* Allocations that weren't given back. */
 long sim_n_allocated(void);
 /* Why the simulator stopped a kernel; NULL: it didn't. */
