@@ -37,7 +37,8 @@ shared_of(const AgDevice *device, const AgDeviceForestSpec *spec, bool *in_share
 template <class Visit>
 static AgDeviceStatus
 each_array(const AgDevice *device, AgDeviceForest *f, const AgDeviceShape *shape,
-		   const AgDeviceForestSpec *spec, int64_t n_slots, int64_t max_nodes, Visit visit)
+		   const AgDeviceForestSpec *spec, int64_t n_slots, int64_t max_nodes, bool is_streamed,
+		   Visit visit)
 {
 	int64_t n_rows = shape->n_rows, n_features = shape->n_features;
 	int64_t n_cells = n_slots * AGK_WARPS * AG_FOREST_BINS * spec->n_classes;
@@ -67,22 +68,35 @@ each_array(const AgDevice *device, AgDeviceForest *f, const AgDeviceShape *shape
 	AGK_TRY(visit(&f->features, n_slots * AGK_WARPS * 2 * n_features));
 	AGK_TRY(visit(&f->cells, spec->n_classes > 2 && !in_shared ? n_cells : 0));
 	AGK_TRY(visit(&f->leaves, max_nodes / 2 + 1));
+	AGK_TRY(visit(&f->looks, is_streamed ? n_slots : 0));
+	AGK_TRY(visit(&f->columns, is_streamed ? n_features : 0));
+	AGK_TRY(visit(&f->place_of, is_streamed ? n_rows : 0));
+	AGK_TRY(visit(&f->placed, is_streamed ? n_rows : 0));
+	AGK_TRY(visit(&f->n_placed, is_streamed ? 1 : 0));
 	return visit(&f->shares, spec->n_classes > 2 ? (max_nodes / 2 + 1) * spec->n_classes : 0);
 }
 
-int64_t
-agk_forest_memory(AgDevice *device, const AgDeviceShape *shape, const AgDeviceForestSpec *spec,
-				  int32_t n_trees)
+static int64_t
+bytes_of(const AgDevice *device, const AgDeviceShape *shape, const AgDeviceForestSpec *spec,
+		 int32_t n_trees, bool is_streamed)
 {
 	AgDeviceForest none = {};
 	int64_t n_bytes = 0;
 
-	(void) each_array(device, &none, shape, spec, n_trees, most_nodes(spec),
+	(void) each_array(device, &none, shape, spec, n_trees, most_nodes(spec), is_streamed,
 					  [&](auto *array, int64_t n) {
 						  n_bytes += n * (int64_t) sizeof(*array->at) + 256;
 						  return AG_DEVICE_OK;
 					  });
 	return n_bytes;
+}
+
+/* Whether the matrix will come in blocks isn't known yet. */
+int64_t
+agk_forest_memory(AgDevice *device, const AgDeviceShape *shape, const AgDeviceForestSpec *spec,
+				  int32_t n_trees)
+{
+	return bytes_of(device, shape, spec, n_trees, true);
 }
 
 /* The view that kernels get. */
@@ -131,6 +145,8 @@ look(AgDeviceForest *f, const AgDeviceForestSpec *spec, int64_t max_nodes)
 	view->is_extra = spec->is_extra;
 	view->has_bootstrap = spec->has_bootstrap;
 	view->weighs_by_tree = spec->weighs_by_tree;
+	view->is_streamed = f->matrix->view.n_block_rows > 0;
+	view->place_of = view->is_streamed ? f->place_of.at : nullptr;
 }
 
 /* features[][n_features] in order. */
@@ -143,11 +159,19 @@ agk_list_features(int32_t *features, int64_t n, int n_features)
 		features[i] = static_cast<int32_t>(i % n_features);
 }
 
-static AgDeviceStatus
-fill(AgDevice *device, AgDeviceForest *f, const AgDeviceForestSpec *spec)
+AgDeviceStatus
+agk_forest_list_features(AgDevice *device, const AgDeviceForest *f)
 {
 	int64_t n = f->features.n_bytes / (int64_t) sizeof(int32_t);
 
+	AGK_LAUNCH(agk_list_features, agk_grid(device, n, AGK_THREADS), AGK_THREADS, 0, device->stream,
+			   f->features.at, n, f->matrix->view.n_features);
+	return agk_launched(device, "listing features");
+}
+
+static AgDeviceStatus
+fill(AgDevice *device, AgDeviceForest *f, const AgDeviceForestSpec *spec)
+{
 	AGK_TRY(agk_upload(device, f->train_rows.at, spec->train_rows, f->train_rows.n_bytes));
 	AGK_TRY(agk_upload(device, f->class_of.at, spec->class_of, f->class_of.n_bytes));
 	AGK_TRY(agk_upload(device, f->values.at, spec->values, f->values.n_bytes));
@@ -155,22 +179,37 @@ fill(AgDevice *device, AgDeviceForest *f, const AgDeviceForestSpec *spec)
 	AGK_TRY(agk_upload(device, f->class_rows.at, spec->class_rows, f->class_rows.n_bytes));
 	AGK_TRY(agk_upload(device, f->logs.at, spec->logs, f->logs.n_bytes));
 	AGK_TRY(agk_upload(device, f->rank_of.at, spec->rank_of, f->rank_of.n_bytes));
-	AGK_LAUNCH(agk_list_features, agk_grid(device, n, AGK_THREADS), AGK_THREADS, 0, device->stream,
-			   f->features.at, n, f->matrix->view.n_features);
-	AGK_TRY(agk_launched(device, "listing features"));
+	AGK_TRY(agk_forest_list_features(device, f));
 	return agk_wait(device);
 }
 
 /* Trees at a time: all that fill the device, as far as memory goes; 0: not even one. */
 static int32_t
-slots_of(AgDevice *device, const AgDeviceShape *shape, const AgDeviceForestSpec *spec)
+slots_of(AgDevice *device, const AgDeviceShape *shape, const AgDeviceForestSpec *spec,
+		 bool is_streamed)
 {
 	int64_t room = device->limit_bytes - device->used_bytes;
 	int32_t n = spec->n_trees < device->n_blocks ? spec->n_trees : device->n_blocks;
 
-	while (n > 0 && agk_forest_memory(device, shape, spec, n) > room)
+	while (n > 0 && bytes_of(device, shape, spec, n, is_streamed) > room)
 		n = n > 8 ? n - n / 8 : n - 1;
 	return n;
+}
+
+/* What the host keeps of a forest whose matrix comes in blocks. */
+static AgDeviceStatus
+take_streamed(AgDevice *device, AgDeviceForest *f, const AgDeviceForestSpec *spec)
+{
+	int n_features = f->matrix->view.n_features;
+
+	AGK_TRY(agk_forest_stream_prepare(device, f->shared_bytes));
+	AGK_TRY(agk_new(device, (size_t) f->n_slots, &f->host_looks));
+	AGK_TRY(agk_new(device, (size_t) n_features, &f->host_columns));
+	AGK_TRY(agk_new(device, (size_t) spec->n_ranks + 1, &f->ranked));
+	for (int32_t i = 0; i < n_features; i++)
+		if (spec->rank_of[i] >= 0)
+			f->ranked[spec->rank_of[i]] = i;
+	return AG_DEVICE_OK;
 }
 
 static AgDeviceStatus
@@ -179,22 +218,24 @@ take(AgDevice *device, AgDeviceForest *f, const AgDeviceForestSpec *spec)
 	const AgkMatrix *matrix = &f->matrix->view;
 	AgDeviceShape shape = {matrix->n_rows, matrix->n_cells, matrix->n_features};
 	int64_t max_nodes = most_nodes(spec);
-	bool in_shared;
+	bool in_shared, is_streamed = matrix->n_block_rows > 0;
 
-	f->n_slots = slots_of(device, &shape, spec);
+	f->n_slots = slots_of(device, &shape, spec, is_streamed);
 	if (f->n_slots < 1)
 	{
 		snprintf(device->why, sizeof(device->why),
 				 "it needs %.1f MB of GPU %d, where %.1f MB of this fit's share are left",
-				 (double) agk_forest_memory(device, &shape, spec, 1) / 1e6, device->index,
+				 (double) bytes_of(device, &shape, spec, 1, is_streamed) / 1e6, device->index,
 				 (double) (device->limit_bytes - device->used_bytes) / 1e6);
 		return AG_DEVICE_MEMORY;
 	}
 	f->shared_bytes = shared_of(device, spec, &in_shared);
 	AGK_TRY(agk_forest_prepare(device, f->shared_bytes));
-	AGK_TRY(each_array(device, f, &shape, spec, f->n_slots, max_nodes,
+	AGK_TRY(each_array(device, f, &shape, spec, f->n_slots, max_nodes, is_streamed,
 					   [&](auto *array, int64_t n) { return agk_get(device, n, array); }));
 	AGK_TRY(agk_new(device, (size_t) f->n_slots, &f->host_trees));
+	if (is_streamed)
+		AGK_TRY(take_streamed(device, f, spec));
 	look(f, spec, max_nodes);
 	return fill(device, f, spec);
 }
@@ -211,10 +252,11 @@ agk_forest_create(AgDevice *device, const AgDeviceMatrix *matrix, const AgDevice
 	AGK_TRY(agk_enter(device));
 	if (spec->n_classes > AGK_FOREST_CLASSES)
 		return agk_refuse(device, "forests of more than 64 classes are grown on the CPU only");
-	if (matrix->view.n_block_rows > 0)
+	if (matrix->view.n_block_rows > 0 &&
+		matrix->view.n_block_rows * matrix->view.row_stride < matrix->view.n_rows)
 	{
-		(void) agk_refuse(device, "a forest needs all of the bins at a time, and this fit's share "
-								  "of the GPU's memory doesn't hold them");
+		(void) agk_refuse(device, "a forest needs a whole column of the bins at a time, and this "
+								  "fit's share of the GPU's memory doesn't hold one");
 		return AG_DEVICE_MEMORY;
 	}
 	if (spec->n_train > UINT32_MAX / 4)
@@ -240,12 +282,15 @@ agk_forest_free(AgDevice *device, AgDeviceForest *f)
 
 	if (f == nullptr)
 		return;
-	(void) each_array(device, f, &shape, &none, 0, 0, [&](auto *array, int64_t n) {
+	(void) each_array(device, f, &shape, &none, 0, 0, false, [&](auto *array, int64_t n) {
 		(void) n;
 		agk_give(device, array);
 		return AG_DEVICE_OK;
 	});
 	free(f->host_trees);
+	free(f->host_looks);
+	free(f->host_columns);
+	free(f->ranked);
 	free(f);
 }
 
@@ -273,20 +318,17 @@ more_nodes(AgDevice *device, AgDeviceForest *f)
 	return AG_DEVICE_OK;
 }
 
-/* Launches until all trees are done, one is full of nodes, or poll says so. */
-static AgDeviceStatus
-grow_batch(AgDevice *device, AgDeviceForest *f, int32_t n, int (*poll)(void *arg), void *arg,
-		   bool *is_full)
+AgDeviceStatus
+agk_forest_finish(AgDevice *device, AgDeviceForest *f, int32_t n, int (*poll)(void *arg), void *arg,
+				  bool *is_full, int *answer)
 {
 	for (;;)
 	{
-		int answer = poll != nullptr ? poll(arg) : 0;
 		bool is_done = true;
 
-		if (answer == 2)
-			return AG_DEVICE_STOPPED;
-		if (answer == 1)
-			return AG_DEVICE_OK;
+		*answer = poll != nullptr ? poll(arg) : 0;
+		if (*answer != 0)
+			return *answer == 2 ? AG_DEVICE_STOPPED : AG_DEVICE_OK;
 		AGK_TRY(agk_forest_continue(device, &f->view, n, f->shared_bytes));
 		AGK_TRY(
 			agk_download(device, f->host_trees, f->trees.at, n * (int64_t) sizeof(AgkForestTree)));
@@ -304,15 +346,21 @@ AgDeviceStatus
 agk_forest_grow(AgDevice *device, AgDeviceForest *f, int32_t first, int32_t n,
 				int (*poll)(void *arg), void *arg)
 {
+	int answer;
+
 	AGK_TRY(agk_enter(device));
 	for (;;)
 	{
 		bool is_full = false;
 
 		AGK_TRY(agk_forest_bag(device, &f->view, first, n));
+		if (f->view.is_streamed)
+			AGK_TRY(agk_forest_stream_ranks(device, f, n));
 		AGK_TRY(
 			agk_download(device, f->host_trees, f->trees.at, n * (int64_t) sizeof(AgkForestTree)));
-		AGK_TRY(grow_batch(device, f, n, poll, arg, &is_full));
+		AGK_TRY(f->view.is_streamed
+					? agk_forest_stream(device, f, n, poll, arg, &is_full)
+					: agk_forest_finish(device, f, n, poll, arg, &is_full, &answer));
 		if (!is_full)
 			return AG_DEVICE_OK;
 		AGK_TRY(more_nodes(device, f));

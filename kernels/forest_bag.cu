@@ -135,7 +135,7 @@ rank_levels(const AgkForest &forest, int f, uint64_t halves, const uint64_t *row
 	for (int64_t i = threadIdx.x; is_by_target && i < n; i += blockDim.x)
 	{
 		int64_t weight = ag_forest_row_weight(rows[i], forest.weights, factors, shift);
-		unsigned bin = agk_bin(forest.matrix, f, (uint32_t) rows[i]);
+		unsigned bin = agk_forest_bin(forest, f, nullptr, false, (uint32_t) rows[i]);
 
 		atomicAdd(n_rows + bin, 1u);
 		agk_add(weights + bin, weight);
@@ -197,7 +197,7 @@ agk_bag_trees(AgkForest forest, int first)
 	if (factors != nullptr)
 		weigh_classes(forest, rows, n, factors);
 	weight = weigh_rows(forest, rows, n, factors, &shift);
-	for (int f = 0; f < forest.matrix.n_features; f++)
+	for (int f = 0; f < forest.matrix.n_features && !forest.is_streamed; f++)
 		if (forest.rank_of[f] >= 0)
 			rank_levels(forest, f, ag_key(ag_key(bag_key, AG_FOREST_KEY_HALVES), (uint64_t) f),
 						rows, n, factors, shift,
@@ -208,6 +208,28 @@ agk_bag_trees(AgkForest forest, int first)
 			forest.buckets[slot * AGK_FOREST_BUCKETS + b] = 0;
 	if (threadIdx.x == 0)
 		open_tree(forest, slot, key, n, weight, shift);
+}
+
+/* A block a tree, of rows that are there. */
+__global__ void
+agk_rank_column(AgkForest forest, int f)
+{
+	int64_t slot = blockIdx.x;
+	const AgkForestTree *tree = forest.trees + slot;
+	uint64_t bag_key = ag_key(tree->key, AG_FOREST_KEY_BAG);
+	const uint32_t *factors =
+		forest.factors != nullptr ? forest.factors + slot * AGK_FOREST_CLASSES : nullptr;
+
+	rank_levels(forest, f, ag_key(ag_key(bag_key, AG_FOREST_KEY_HALVES), (uint64_t) f),
+				forest.rows + slot * forest.n_train, tree->n_rows, factors, tree->shift,
+				forest.ranks + (slot * forest.n_ranks + forest.rank_of[f]) * AG_FOREST_BINS);
+}
+
+AgDeviceStatus
+agk_forest_rank_column(AgDevice *device, const AgkForest *forest, int32_t f, int32_t n)
+{
+	AGK_LAUNCH(agk_rank_column, (unsigned) n, AGK_THREADS, 0, device->stream, *forest, f);
+	return agk_launched(device, "ranking levels");
 }
 
 AgDeviceStatus

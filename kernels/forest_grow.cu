@@ -5,144 +5,12 @@
  * of max_leaves - 1 others that were found is never taken, and nothing below it: the tree would be full before. That is
  * looked up in buckets of gains, from time to time, and may be seen late: what is grown in vain is left out.
  */
-#include "kernels/forest_search.cuh"
+#include "kernels/forest_node.cuh"
 
 #define AGK_FOREST_WORK                                                                            \
 	(INT64_C(1) << 26) /* rows times features looked at by a block in one launch, about */
 
-static __device__ inline uint32_t
-bucket_of(double gain)
-{
-	uint64_t bits;
-
-	memcpy(&bits, &gain, sizeof(bits));
-	return (uint32_t) (bits >> 48) & (AGK_FOREST_BUCKETS - 1);
-}
-
 /* ---- one node ---- */
-
-static __device__ inline bool
-may_split(const AgkForest &forest, uint32_t n_rows, uint32_t depth)
-{
-	return n_rows >= forest.min_rows_split && n_rows >= 2 * forest.min_rows_leaf &&
-		   depth < forest.max_depth;
-}
-
-/* Moves left rows to the front, in their order; how many they are. */
-template <class Team>
-static __device__ uint32_t
-part_rows(const AgkForest &forest, AgkForestWork<Team> &work, int f, uint32_t cut)
-{
-	const uint8_t *ranks = agk_forest_ranks(forest, work.slot, f);
-	bool by_rows = work.n_rows < AGK_FOREST_SMALL;
-	uint32_t n_left = 0, n_right = 0;
-
-	for (uint32_t tile = 0; tile < work.n_rows; tile += Team::size)
-	{
-		uint32_t i = tile + work.team.rank;
-		uint32_t n_here = work.n_rows - tile < Team::size ? work.n_rows - tile : Team::size;
-		bool is_here = i < work.n_rows, is_left = false;
-		uint64_t row = 0;
-		int before, n_tile;
-
-		if (is_here)
-		{
-			row = work.rows[i];
-			is_left =
-				ag_forest_cut_left(cut, agk_forest_bin(forest, f, ranks, by_rows, (uint32_t) row));
-		}
-		before = work.team.before(is_left ? 1 : 0, &n_tile);
-		if (is_here && is_left)
-			work.rows[n_left + before] = row; /* all of the tile was read */
-		else if (is_here)
-			work.spare[n_right + work.team.rank - before] = row;
-		n_left += n_tile;
-		n_right += n_here - n_tile;
-	}
-	work.team.sync();
-	for (uint32_t i = work.team.rank; i < n_right; i += Team::size)
-		work.rows[n_left + i] = work.spare[i];
-	work.team.sync();
-	return n_left;
-}
-
-/* The split that was found, as a cut of bins or ranks. */
-template <class Team>
-static __device__ uint32_t
-cut_of(const AgkForest &forest, const AgkForestWork<Team> &work, const AgkForestSplit &split)
-{
-	const AgkMatrix &matrix = forest.matrix;
-	int f = split.feature;
-	int bin =
-		ag_forest_place(matrix.centers + matrix.first_center[f], matrix.cuts + matrix.first_cut[f],
-						matrix.n_bins[f], matrix.is_category[f] != 0, split.low, split.high,
-						forest.is_extra != 0, split.value);
-	bool missing_left =
-		split.has_missing ? split.missing_left : 2 * split.left_weight >= work.weight;
-
-	return ag_forest_cut(bin, missing_left);
-}
-
-static __device__ void
-write_child(AgDeviceForestNode *child, uint32_t begin, uint32_t n_rows, uint64_t key,
-			uint32_t depth, double least)
-{
-	*child = AgDeviceForestNode();
-	child->begin = begin;
-	child->n_rows = n_rows;
-	child->key = key;
-	child->depth = depth;
-	child->least = least;
-	child->feature = child->left = -1;
-}
-
-/* Makes the two children of a node whose rows were parted, by one thread; the left one's number, 0: there is no room. */
-static __device__ uint32_t
-make_children(const AgkForest &forest, AgkForestTree *tree, AgDeviceForestNode *nodes, uint32_t at,
-			  uint32_t n_left)
-{
-	AgDeviceForestNode *node = nodes + at;
-	uint32_t left = atomicAdd(&tree->n_nodes, 2u);
-
-	if ((int64_t) left + 2 > forest.max_nodes)
-	{
-		atomicMax(&tree->is_full, 1);
-		return 0;
-	}
-	write_child(nodes + left, node->begin, n_left, ag_key(node->key, AG_FOREST_KEY_LEFT),
-				node->depth + 1, node->least);
-	write_child(nodes + left + 1, node->begin + n_left, node->n_rows - n_left,
-				ag_key(node->key, AG_FOREST_KEY_RIGHT), node->depth + 1, node->least);
-	node->left = (int32_t) left;
-	return left;
-}
-
-/* Notes the split; false: no tree of max_leaves has it. */
-template <class Team>
-static __device__ bool
-note_split(const AgkForest &forest, AgkForestWork<Team> &work, AgDeviceForestNode *node,
-		   const AgkForestSplit &split, double gain, uint32_t cut)
-{
-	double least = gain < node->least ? gain : node->least;
-
-	work.team.sync();
-	if (work.team.rank == 0)
-	{
-		node->gain = gain;
-		node->least = least;
-		node->weight = (uint32_t) work.weight;
-		node->left_weight = (uint32_t) split.left_weight;
-		node->feature = split.feature;
-		node->cut = cut;
-		if (work.tree->is_limited)
-		{
-			atomicAdd(forest.buckets + work.slot * AGK_FOREST_BUCKETS + bucket_of(least), 1u);
-			atomicAdd(&work.tree->n_splits, 1u);
-		}
-	}
-	work.team.sync();
-	return bucket_of(least) >= work.tree->least_bucket;
-}
 
 /* Splits a node, if it can be: the number of its left child, 0: it wasn't. For every thread of the team. */
 template <class Team>
@@ -151,39 +19,16 @@ split_node(const AgkForest &forest, AgkForestWork<Team> work, uint32_t at)
 {
 	AgDeviceForestNode *nodes = forest.nodes + work.slot * forest.max_nodes, *node = nodes + at;
 	AgkForestSplit split;
-	double gain;
 	uint32_t cut, n_left;
 
-	if (!may_split(forest, node->n_rows, node->depth) ||
-		bucket_of(node->least) < work.tree->least_bucket)
-		return 0;
-	work.rows += node->begin;
-	work.spare += node->begin;
-	work.row_weights += node->begin;
-	work.distances += forest.n_classes > 0 ? 0 : node->begin;
-	work.n_rows = node->n_rows;
-	work.key = node->key;
-	work.shift = 0;
-	if (forest.n_classes > 0)
-		agk_view_classes(forest, work);
-	else
-		agk_view_numbers(forest, work);
-	if (work.kind == AG_FOREST_PURE ||
-		!((double) work.weight >= 2.0 * (forest.min_weight_fraction * (double) work.tree->weight)))
+	if (!agk_take_node(forest, work, node))
 		return 0;
 	split = agk_forest_search(forest, work);
-	if (split.feature < 0)
+	if (!agk_judge_split(forest, work, node, split, &cut))
 		return 0;
-	gain = ag_forest_gain(work.kind, forest.is_entropy != 0, forest.logs, forest.n_logs, work.sum,
-						  work.squares, work.weight, work.shift, split.score);
-	if (!(gain >= forest.min_gain * (double) work.tree->weight))
-		return 0;
-	cut = cut_of(forest, work, split);
-	if (!note_split(forest, work, node, split, gain, cut))
-		return 0;
-	n_left = part_rows(forest, work, split.feature, cut);
+	n_left = agk_part_rows(forest, work, split.feature, cut);
 	if (work.team.rank == 0)
-		work.table->child = make_children(forest, work.tree, nodes, at, n_left);
+		work.table->child = agk_make_children(forest, work.tree, nodes, at, n_left);
 	work.team.sync();
 	return work.table->child;
 }
@@ -226,7 +71,7 @@ static __device__ void
 queue_child(const AgkForest &forest, AgkForestTree *tree, uint32_t *small, uint32_t at,
 			const AgDeviceForestNode *node)
 {
-	if (!may_split(forest, node->n_rows, node->depth))
+	if (!agk_may_split(forest, node->n_rows, node->depth))
 		return;
 	if (node->n_rows < AGK_FOREST_SMALL)
 		small[tree->n_small++] = at;
@@ -289,30 +134,6 @@ find_least_bucket(const AgkForest &forest, AgkForestTree *tree, int64_t slot)
 		}
 }
 
-template <class Team>
-static __device__ AgkForestWork<Team>
-work_of(const AgkForest &forest, int64_t slot, unsigned rank, int warp, AgkForestTable *tables,
-		uint32_t *shared_cells)
-{
-	int64_t n_features = forest.matrix.n_features;
-	int64_t n_cells = (int64_t) AG_FOREST_BINS * forest.n_classes;
-	AgkForestWork<Team> work = {};
-
-	work.team.rank = static_cast<int>(rank);
-	work.slot = slot;
-	work.tree = forest.trees + slot;
-	work.table = tables + warp;
-	work.cells = forest.cells != nullptr ? forest.cells + (slot * AGK_WARPS + warp) * n_cells
-										 : shared_cells + warp * n_cells;
-	work.features = forest.features + (slot * AGK_WARPS + warp) * 2 * n_features;
-	work.undo = work.features + n_features;
-	work.rows = forest.rows + slot * forest.n_train;
-	work.spare = forest.spare + slot * forest.n_train;
-	work.row_weights = forest.row_weights + slot * forest.n_train;
-	work.distances = forest.distances + (forest.n_classes > 0 ? 0 : slot * forest.n_train);
-	return work;
-}
-
 /* Some more of a block's tree: its nodes of many rows. */
 __global__ void
 __launch_bounds__(AGK_THREADS) agk_grow_large(AgkForest forest)
@@ -320,7 +141,7 @@ __launch_bounds__(AGK_THREADS) agk_grow_large(AgkForest forest)
 	AGK_DYNAMIC_SHARED(AgkForestTable, tables);
 	uint32_t *cells = reinterpret_cast<uint32_t *>(tables + AGK_WARPS);
 	AgkForestWork<AgkBlockTeam> work =
-		work_of<AgkBlockTeam>(forest, blockIdx.x, threadIdx.x, 0, tables, cells);
+		agk_work_of<AgkBlockTeam>(forest, blockIdx.x, threadIdx.x, 0, tables, cells);
 
 	for (int64_t n_looks = 0; n_looks < AGK_FOREST_WORK;)
 	{
@@ -341,8 +162,8 @@ __launch_bounds__(AGK_THREADS) agk_grow_small(AgkForest forest)
 	uint32_t warp = threadIdx.x / 32;
 	AgkForestTree *tree = forest.trees + slot;
 	const uint32_t *small = forest.small + slot * forest.max_nodes;
-	AgkForestWork<AgkWarpTeam> work =
-		work_of<AgkWarpTeam>(forest, slot, threadIdx.x % 32, static_cast<int>(warp), tables, cells);
+	AgkForestWork<AgkWarpTeam> work = agk_work_of<AgkWarpTeam>(
+		forest, slot, threadIdx.x % 32, static_cast<int>(warp), tables, cells);
 
 	if (tree->n_stack > 0) /* the other comes again first */
 		return;

@@ -19,11 +19,10 @@ template <class Team> struct AgkForestWork
 	AgkForestTree *tree;
 	AgkForestTable *table;
 	uint32_t *cells;
-	int32_t *features, *undo;
+	int32_t *features; /* [n_features], and behind them how they were drawn */
 	/* the node's part */
-	uint64_t *rows, *spare;
+	uint64_t *rows;
 	uint32_t *row_weights;
-	int64_t *distances;
 	uint32_t n_rows;
 	/* its view: AgForestView's */
 	AgForestKind kind;
@@ -33,13 +32,13 @@ template <class Team> struct AgkForestWork
 	uint64_t key;
 };
 
-struct AgkForestSplit
+/* Distances times weights of the node's rows; they lie as rows do. */
+template <class Team>
+static __device__ inline int64_t *
+agk_distances(const AgkForest &forest, const AgkForestWork<Team> &work)
 {
-	double score, value;
-	int64_t left_weight;
-	int32_t feature, low, high;
-	bool has_missing, missing_left, is_perfect;
-};
+	return forest.distances + (work.rows - forest.rows);
+}
 
 /* ---- the node's rows ---- */
 
@@ -118,23 +117,15 @@ agk_view_numbers(const AgkForest &forest, AgkForestWork<Team> &work)
 	{
 		int64_t distance = (forest.values[(uint32_t) work.rows[i]] - center) >> work.shift;
 
-		work.distances[i] = distance * (int64_t) work.row_weights[i];
-		sum += work.distances[i];
+		distance *= (int64_t) work.row_weights[i];
+		agk_distances(forest, work)[i] = distance;
+		sum += distance;
 	}
 	work.sum = work.team.sum(sum);
 	work.team.sync();
 }
 
 /* ---- one feature's rows by bin ---- */
-
-static __device__ inline unsigned
-agk_forest_bin(const AgkForest &forest, int f, const uint8_t *ranks, bool by_rows, uint32_t id)
-{
-	const AgkMatrix &matrix = forest.matrix;
-	unsigned bin = by_rows ? matrix.rows[id * matrix.row_stride + f] : agk_bin(matrix, f, id);
-
-	return ranks != nullptr ? ranks[bin] : bin;
-}
 
 /* The tree's ranks of feature f's bins; null: they are their own. */
 static __device__ inline const uint8_t *
@@ -143,6 +134,16 @@ agk_forest_ranks(const AgkForest &forest, int64_t slot, int f)
 	int rank = forest.rank_of[f];
 
 	return rank < 0 ? nullptr : forest.ranks + (slot * forest.n_ranks + rank) * AG_FOREST_BINS;
+}
+
+/* A warp's nodes have few rows. */
+template <class Team>
+static __device__ inline unsigned
+agk_team_bin(const AgkForest &forest, int f, const uint8_t *ranks, bool by_rows, uint32_t id)
+{
+	if (Team::size == 32)
+		return agk_row_bin(forest, f, ranks, id);
+	return agk_forest_bin(forest, f, ranks, by_rows, id);
 }
 
 template <class Team>
@@ -167,7 +168,7 @@ agk_fill_table(const AgkForest &forest, AgkForestWork<Team> &work, int f)
 	for (uint32_t i = work.team.rank; i < work.n_rows; i += Team::size)
 	{
 		uint64_t row = work.rows[i];
-		unsigned bin = agk_forest_bin(forest, f, ranks, by_rows, (uint32_t) row);
+		unsigned bin = agk_team_bin<Team>(forest, f, ranks, by_rows, (uint32_t) row);
 		uint32_t w = work.row_weights[i];
 
 		atomicAdd(table->weights + bin, w);
@@ -176,7 +177,8 @@ agk_fill_table(const AgkForest &forest, AgkForestWork<Team> &work, int f)
 		if (has_cells)
 			atomicAdd(work.cells + bin * (unsigned) n_classes + ag_forest_class(row), w);
 		else if (work.kind == AG_FOREST_NUMBERS)
-			atomicAdd(table->sums + bin, static_cast<unsigned long long>(work.distances[i]));
+			atomicAdd(table->sums + bin,
+					  static_cast<unsigned long long>(agk_distances(forest, work)[i]));
 		else if (ag_forest_class(row) != work.first_class)
 			atomicAdd(table->sums + bin, static_cast<unsigned long long>(w));
 	}
@@ -480,42 +482,81 @@ agk_forest_draw(const AgkForest &forest, AgkForestWork<Team> &work, int f, AgkFo
 
 /* ---- the search ---- */
 
-/* Features are drawn until enough of them weren't constant, and on until one gives a split: ag_forest_search. */
+/* The feature at a place among the n_left that weren't drawn is put behind them, with those that were. One thread. */
+template <class Team>
+static __device__ void
+agk_take_feature(AgkForestWork<Team> &work, int n, int n_left, int at)
+{
+	int f = work.features[at];
+
+	work.features[2 * n - n_left] = at;
+	work.features[at] = work.features[n_left - 1];
+	work.features[n_left - 1] = f;
+}
+
+/* All in order again, so that a draw depends on nothing but its key. One thread. */
+template <class Team>
+static __device__ void
+agk_undo_draws(AgkForestWork<Team> &work, int n, int n_left)
+{
+	for (; n_left < n; n_left++)
+	{
+		int at = work.features[2 * n - n_left - 1], f = work.features[n_left];
+
+		work.features[n_left] = work.features[at];
+		work.features[at] = f;
+	}
+}
+
+/* What a search begins with, and does it go on with so many features left? ag_forest_search. */
+static __device__ inline AgkForestSplit
+agk_no_split(void)
+{
+	AgkForestSplit none = {-(double) INFINITY, 0.0, 0, -1, 0, 0, false, false, false};
+
+	return none;
+}
+
+static __device__ inline bool
+agk_goes_on(const AgkForest &forest, const AgkForestSplit &best, int n_tried, int n_left)
+{
+	return n_left > 0 && (n_tried < forest.n_features_tried || best.feature < 0) &&
+		   !best.is_perfect;
+}
+
+/* Offers feature f to *best; false: it is constant. */
+template <class Team>
+static __device__ bool
+agk_try_feature(const AgkForest &forest, AgkForestWork<Team> &work, int f, AgkForestSplit *best)
+{
+	agk_fill_table(forest, work, f);
+	return forest.is_extra ? agk_forest_draw(forest, work, f, best)
+						   : agk_forest_scan(forest, work, f, best);
+}
+
+/* Features are drawn until enough of them weren't constant, and on until one gives a split. */
 template <class Team>
 static __device__ AgkForestSplit
 agk_forest_search(const AgkForest &forest, AgkForestWork<Team> &work)
 {
 	uint64_t key = ag_key(work.key, AG_FOREST_KEY_FEATURES);
 	int n = forest.matrix.n_features, n_left = n, n_tried = 0;
-	AgkForestSplit best = {-(double) INFINITY, 0.0, 0, -1, 0, 0, false, false, false};
+	AgkForestSplit best = agk_no_split();
 
-	while (n_left > 0 && (n_tried < forest.n_features_tried || best.feature < 0) &&
-		   !best.is_perfect)
+	while (agk_goes_on(forest, best, n_tried, n_left))
 	{
 		int at = (int) ag_random_below(key, (uint64_t) (n - n_left), (uint32_t) n_left);
 		int f = work.features[at];
 
 		work.team.sync();
-		n_left--;
 		if (work.team.rank == 0)
-		{
-			work.undo[n - n_left - 1] = at;
-			work.features[at] = work.features[n_left];
-			work.features[n_left] = f;
-		}
-		agk_fill_table(forest, work, f);
-		n_tried += forest.is_extra ? agk_forest_draw(forest, work, f, &best)
-								   : agk_forest_scan(forest, work, f, &best);
+			agk_take_feature(work, n, n_left, at);
+		n_left--;
+		n_tried += agk_try_feature(forest, work, f, &best);
 	}
 	work.team.sync();
-	if (work.team.rank == 0) /* in order again, so that a draw depends on nothing but its key */
-		for (; n_left < n; n_left++)
-		{
-			int at = work.undo[n - n_left - 1], f = work.features[n_left];
-
-			work.features[n_left] = work.features[at];
-			work.features[at] = f;
-		}
+	if (work.team.rank == 0)
+		agk_undo_draws(work, n, n_left);
 	work.team.sync();
 	return best;
 }

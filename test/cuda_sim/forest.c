@@ -198,7 +198,7 @@ train_within(int64_t limit, const Table *table, const AgTrainData *data,
 	return told;
 }
 
-/* One tree at a time, by rows alone; and not at all where they would come in blocks. */
+/* One tree at a time, by rows alone; in blocks; and not at all where not even a column fits. */
 static void
 check_memory(void)
 {
@@ -224,8 +224,91 @@ check_memory(void)
 	told = train_within(need + rows + 40000, &table, &data, &params, &bytes);
 	AG_CHECK(told.on_gpu && !made_layout.has_columns && made_layout.n_blocks == 0);
 	told = train_within(need + 45000, &table, &data, &params, &bytes);
-	AG_CHECK(!told.on_gpu && told.gpu_failed && made_layout.n_blocks > 2);
-	AG_CHECK(strstr(told.cpu_because, "a forest needs all of the bins at a time") != NULL);
+	AG_CHECK(told.on_gpu && made_layout.n_blocks > 2);
+	told = train_within(need, &table, &data, &params, &bytes);
+	AG_CHECK(!told.on_gpu && told.gpu_failed && strstr(told.cpu_because, "share") != NULL);
+	ag_writer_free(&bytes);
+	ag_forest_result_free(&here.ctx, &ours);
+	table_end(&table);
+	bench_end(&here);
+}
+
+/* ---- bins that come in blocks ---- */
+
+/* So that a forest has room for about so many of the table's rows. */
+static int64_t
+limit_for(const Table *table, const AgTrainData *data, const AgForestParams *params, int64_t n_rows)
+{
+	const AgBins *bins = table->bins;
+	int64_t small =
+		12 * 512 + 64 * bins->n_features; /* what there is of a matrix beside its rows */
+
+	for (int f = 0; f < bins->n_features; f++)
+		small += bins->features[f].is_category ? 0 : 16 * bins->features[f].n_bins;
+	(void) train_within(INT64_C(1) << 40, table, data, params, NULL);
+	return made_spare + small + n_rows * bins->row_stride;
+}
+
+/* Trees whose nodes of many rows are split by columns, and the others on rows that are gathered: what the CPU grows. */
+static void
+check_streamed(void)
+{
+	for (int is_extra = 0; is_extra < 2; is_extra++)
+		for (int c = 0; c < 3; c++)
+			for (int variant = 0; variant < 6; variant++)
+			{
+				AgForestParams params = forest_params(3, is_extra != 0);
+				AgForestResult ours, told;
+				AgTrainData data;
+				AgWriter bytes;
+				Bench here;
+				Table table;
+				int64_t room = variant == 0 ? 150 : variant == 5 ? 40 : 330;
+
+				bench_init(&here, 1);
+				table_init(&table, 700 + 13 * variant, 10, 3, 30, variant % 2 ? 0.1 : 0.0,
+						   cases[c].n_classes, 50 + (uint64_t) variant);
+				table_bin(&table, &here.ctx, 254);
+				data = table_data(&table, cases[c].problem, cases[c].n_classes);
+				data.weight = variant == 3 ? table.weight : NULL;
+				vary(&params, variant, cases[c].n_classes > 0);
+				ours = train(&here, &data, &params);
+				bytes = model_bytes(&here.ctx, ours.trees);
+				told = train_within(limit_for(&table, &data, &params, room), &table, &data, &params,
+									&bytes);
+				if (!AG_CHECK(told.on_gpu && made_layout.n_blocks > 1))
+					fprintf(stderr, "    %s, problem %d, variant %d: %s, %d blocks %s\n",
+							is_extra ? "XT" : "RF", c, variant, told.cpu_because,
+							made_layout.n_blocks,
+							is_simulated && sim_fault() != NULL ? sim_fault() : "");
+				ag_writer_free(&bytes);
+				ag_forest_result_free(&here.ctx, &ours);
+				table_end(&table);
+				bench_end(&here);
+			}
+}
+
+/* Nodes of a whole block of threads below those that don't fit; several trees that want other columns than fit at a time. */
+static void
+check_streamed_large(void)
+{
+	AgForestParams params = forest_params(6, false);
+	AgForestResult ours, told;
+	AgTrainData data;
+	AgWriter bytes;
+	Bench here;
+	Table table;
+
+	bench_init(&here, 1);
+	table_init(&table, 9000, 12, 0, 1, 0.02, 0, 8);
+	table_bin(&table, &here.ctx, 60);
+	data = table_data(&table, AG_PROBLEM_REGRESSION, 0);
+	params.max_depth = 5;
+	params.max_features = 0.4;
+	ours = train(&here, &data, &params);
+	bytes = model_bytes(&here.ctx, ours.trees);
+	told = train_within(limit_for(&table, &data, &params, 3400), &table, &data, &params, &bytes);
+	AG_CHECK(told.on_gpu && made_layout.n_blocks == 3);
 	ag_writer_free(&bytes);
 	ag_forest_result_free(&here.ctx, &ours);
 	table_end(&table);
@@ -236,9 +319,9 @@ check_memory(void)
 
 /* Whatever fails on the device, the model is the CPU's own, says why, and nothing of it stays on the device. */
 static void
-check_failures(void)
+check_failures(bool is_streamed)
 {
-	AgForestParams params = forest_params(5, false);
+	AgForestParams params = forest_params(is_streamed ? 2 : 5, false);
 	AgForestResult ours, theirs;
 	AgWriter our_bytes, their_bytes;
 	bool was_there = false;
@@ -246,18 +329,21 @@ check_failures(void)
 	Table table;
 	AgTrainData data;
 	There there;
+	int64_t limit = INT64_C(1) << 40;
 
 	bench_init(&here, 1);
-	table_init(&table, 90, 3, 1, 9, 0.1, 2, 6);
+	table_init(&table, is_streamed ? 600 : 90, 3, is_streamed ? 30 : 1, 9, 0.1, 2, 6);
 	table_bin(&table, &here.ctx, 254);
 	data = table_data(&table, AG_PROBLEM_BINARY, 2);
 	ours = train(&here, &data, &params);
 	our_bytes = model_bytes(&here.ctx, ours.trees);
-	for (long at = -1; at < (is_simulated ? 80 : 0); at++)
+	if (is_streamed)
+		limit = limit_for(&table, &data, &params, 200);
+	for (long at = -1; at < (!is_simulated ? 0 : is_streamed ? 260 : 80); at += is_streamed ? 3 : 1)
 	{
 		bool by_launch = at % 2 != 0;
 
-		there_init(&there, at < 0 ? 9000 : INT64_C(1) << 40); /* first: too small a share */
+		there_init(&there, at < 0 ? 9000 : limit); /* first: too small a share */
 		if (at >= 0)
 			sim_fail_after(by_launch ? -1 : at / 2, by_launch ? at / 2 : -1);
 		theirs = train(&there.bench, &data, &params);
@@ -281,6 +367,36 @@ check_failures(void)
 	ag_writer_free(&our_bytes);
 	ag_forest_result_free(&here.ctx, &ours);
 	table_end(&table);
+	bench_end(&here);
+}
+
+/* Time and cancels end trees that come in blocks, too. */
+static void
+check_streamed_ends(void)
+{
+	AgForestParams params = forest_params(4, true);
+	AgForestResult result;
+	_Atomic bool cancel = true;
+	AgTrainData data;
+	Bench here;
+	Table table;
+	There there;
+
+	bench_init(&here, 1);
+	table_init(&table, 900, 20, 1, 40, 0.0, 0, 8);
+	table_bin(&table, &here.ctx, 254);
+	data = table_data(&table, AG_PROBLEM_REGRESSION, 0);
+	there_init(&there, limit_for(&table, &data, &params, 300));
+	there.bench.ctx.deadline_ns = ag_clock_ns();
+	result = train(&there.bench, &data, &params); /* one tree at least */
+	AG_CHECK(result.on_gpu && result.n_trees == 1 && result.stopped_by_time);
+	ag_forest_result_free(&there.bench.ctx, &result);
+	there.bench.ctx.deadline_ns = INT64_MAX;
+	there.bench.ctx.cancel = &cancel;
+	AG_CHECK_EQ(ag_forest_train(&there.bench.ctx, &data, &params, &result), AG_ERR_CANCELLED);
+	there.bench.ctx.cancel = NULL;
+	table_end(&table);
+	there_end(&there);
 	bench_end(&here);
 }
 
@@ -329,7 +445,11 @@ main(void)
 	check_shapes();
 	check_machines();
 	check_memory();
-	check_failures();
+	check_streamed();
+	check_streamed_large();
+	check_failures(false);
+	check_failures(true);
 	check_ends();
+	check_streamed_ends();
 	return ag_unit_done("cuda forest");
 }

@@ -84,7 +84,7 @@ struct Rows
 	}
 };
 
-/* A tree of one kind: gradients, growth, steps, scores. */
+/* A tree of one kind: gradients, growth, steps, scores, their metric; of squared errors monotone, of absolute ones with percentiles as leaves. */
 static void
 grow(AgDeviceOrder order, AgDeviceLoss loss, bool has_draws, double path_smooth)
 {
@@ -94,7 +94,9 @@ grow(AgDeviceOrder order, AgDeviceLoss loss, bool has_draws, double path_smooth)
 	std::vector<AgDeviceLeaf> leaves(64);
 	std::vector<int64_t> sums(128);
 	std::vector<uint8_t> is_used(Rows::n_features, 1);
-	double base[3] = {0.0, 0.1, 0.2};
+	std::vector<double> weight(Rows::n_rows, 1.5);
+	double base[3] = {0.0, 0.1, 0.2}, level = 0.3, measured[2];
+	int8_t directions[Rows::n_features] = {1, -1, 0, 0, 0, 0};
 	AgDeviceBoostSpec spec = {};
 	AgDeviceTreeOrder tree_order = {};
 	AgDeviceTree tree = {};
@@ -117,6 +119,15 @@ grow(AgDeviceOrder order, AgDeviceLoss loss, bool has_draws, double path_smooth)
 	spec.n_valid = (int64_t) rows.held.size();
 	spec.base = base;
 	spec.order = order;
+	spec.monotone =
+		loss == AG_DEVICE_SQUARED && order != AG_DEVICE_SYMMETRIC ? directions : nullptr;
+	spec.renews_leaves = loss == AG_DEVICE_ABSOLUTE;
+	spec.levels = &level;
+	spec.weight = loss == AG_DEVICE_ABSOLUTE ? weight.data() : nullptr;
+	spec.sums_weights = spec.weighs_metric = spec.weight != nullptr;
+	spec.metric = loss == AG_DEVICE_LOGISTIC || loss == AG_DEVICE_SOFTMAX
+					  ? AG_DEVICE_METRIC_LOG
+					  : AG_DEVICE_METRIC_ABSOLUTE;
 	spec.max_leaves = 16;
 	spec.max_depth = 6;
 	spec.fraction_bylevel = path_smooth > 0.0 ? 0.7 : 1.0;
@@ -139,7 +150,7 @@ grow(AgDeviceOrder order, AgDeviceLoss loss, bool has_draws, double path_smooth)
 	tree_order.is_used = is_used.data();
 	tree_order.rules.l2 = 1.0;
 	tree_order.rules.min_rows = 5;
-	tree_order.rules.is_plain = path_smooth == 0.0;
+	tree_order.rules.is_plain = path_smooth == 0.0 && spec.monotone == nullptr;
 	tree_order.rules.path_smooth = path_smooth;
 	tree_order.rules.max_cat_threshold = 32;
 	tree_order.rules.max_cat_to_onehot = 4;
@@ -151,16 +162,22 @@ grow(AgDeviceOrder order, AgDeviceLoss loss, bool has_draws, double path_smooth)
 	AG_CHECK(ops->boost_step(device, boost, 0, values.data(), &range) == AG_DEVICE_OK);
 	AG_CHECK(ops->boost_sums(device, boost, 1024, 1024, sums.data()) == AG_DEVICE_OK);
 	AG_CHECK(ops->boost_unstep(device, boost, 0) == AG_DEVICE_OK);
+	if (spec.renews_leaves)
+		AG_CHECK(ops->boost_renew(device, boost, 0, 1 << 20, values.data()) == AG_DEVICE_OK);
 	AG_CHECK(ops->boost_add(device, boost, 0, values.data()) == AG_DEVICE_OK);
 	AG_CHECK(ops->boost_valid(device, boost, valid.data()) == AG_DEVICE_OK);
+	AG_CHECK(ops->boost_metric(device, boost, measured) == AG_DEVICE_OK);
+	AG_CHECK(measured[1] >= (double) rows.held.size());
+	AG_CHECK(ops->boost_keep(device, boost) == AG_DEVICE_OK);
+	AG_CHECK(ops->boost_kept(device, boost, valid.data()) == AG_DEVICE_OK);
 	ops->boost_free(device, boost);
 	ops->matrix_free(device, matrix);
 	ops->close(device);
 }
 
-/* Two trees of a forest: nodes of a whole block and of warps. */
+/* Two trees of a forest: nodes of a whole block and of warps; with a matrix that comes in blocks, by columns and gathered rows too. */
 static void
-grow_forest(int n_classes, bool is_extra, int64_t max_leaves)
+grow_forest(int n_classes, bool is_extra, int64_t max_leaves, bool is_streamed = false)
 {
 	Rows rows(n_classes > 0 ? n_classes : 3);
 	std::vector<int64_t> values(Rows::n_rows), class_rows(3, 700);
@@ -192,7 +209,23 @@ grow_forest(int n_classes, bool is_extra, int64_t max_leaves)
 	spec.min_rows_leaf = 3;
 	spec.n_trees = 2;
 	AG_REQUIRE(ops->open(0, INT64_C(1) << 40, &device, why, sizeof(why)) == AG_DEVICE_OK);
+	if (is_streamed)
+	{
+		AgDeviceShape shape = {Rows::n_rows, 1100, Rows::n_features};
+		int64_t need = ops->forest_memory(device, &shape, &spec, 2);
+
+		ops->close(device);
+		rows.bins.spare_bytes = need;
+		AG_REQUIRE(ops->open(0, need + 40000, &device, why, sizeof(why)) == AG_DEVICE_OK);
+	}
 	AG_REQUIRE(ops->matrix_create(device, &rows.bins, &matrix) == AG_DEVICE_OK);
+	if (is_streamed)
+	{
+		AgDeviceLayout layout;
+
+		ops->matrix_layout(matrix, &layout);
+		AG_CHECK(layout.n_blocks > 1);
+	}
 	AG_REQUIRE(ops->forest_create(device, matrix, &spec, &forest, &n_at_once) == AG_DEVICE_OK);
 	AG_REQUIRE(ops->forest_grow(device, forest, 0, 2, nullptr, nullptr) == AG_DEVICE_OK);
 	for (int32_t i = 0; i < 2; i++)
@@ -336,10 +369,13 @@ main(int argc, char **argv)
 	grow(AG_DEVICE_BEST_FIRST, AG_DEVICE_SQUARED, false, 0.0);
 	grow(AG_DEVICE_BEST_FIRST, AG_DEVICE_LOGISTIC, false, 2.0);
 	grow(AG_DEVICE_DEPTHWISE, AG_DEVICE_SOFTMAX, false, 0.0);
+	grow(AG_DEVICE_BEST_FIRST, AG_DEVICE_ABSOLUTE, false, 0.0);
 	grow(AG_DEVICE_SYMMETRIC, AG_DEVICE_LOGISTIC, true, 0.0);
 	grow_forest(0, false, 20);
 	grow_forest(3, false, INT64_MAX);
 	grow_forest(2, true, 20);
+	grow_forest(3, false, 20, true);
+	grow_forest(0, true, INT64_MAX, true);
 	step(AG_DEVICE_NET_SOFTMAX);
 	step(AG_DEVICE_NET_QUANTILES);
 	return ag_unit_done("races") + simt::forget_threads();
