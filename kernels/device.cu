@@ -157,15 +157,20 @@ agk_launched(AgDevice *device, const char *what)
 static cudaError_t
 look_at(AgDevice *device)
 {
-	int n_processors = 0, shared_bytes = 0;
+	int n_processors = 0, shared_bytes = 0, major = 0, minor = 0;
 	cudaError_t error =
 		cudaDeviceGetAttribute(&n_processors, cudaDevAttrMultiProcessorCount, device->index);
 
 	if (error == cudaSuccess)
 		error = cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin,
 									   device->index);
+	if (error == cudaSuccess)
+		error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device->index);
+	if (error == cudaSuccess)
+		error = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device->index);
 	if (error != cudaSuccess)
 		return error;
+	device->capability = 10 * major + minor;
 	device->n_blocks = 2 * (n_processors > 0 ? n_processors : 1);
 	device->shared_bytes =
 		(size_t) (shared_bytes < AGK_MOST_SHARED ? shared_bytes : AGK_MOST_SHARED);
@@ -268,4 +273,8 @@ const AgDeviceOps agk_ops = {
 	agk_net_free,        agk_net_write,
 	agk_net_read,        agk_net_order,
 	agk_net_steps,
+	agk_knn_create,      agk_knn_free,
+	agk_knn_search,      agk_linear_create,
+	agk_linear_free,     agk_linear_sum,
+	agk_linear_products,
 };

@@ -14,6 +14,7 @@
 struct AgDevice
 {
 	int index;
+	int capability;      /* major.minor as 10 major + minor */
 	int n_blocks;        /* that fill the device twice over */
 	size_t shared_bytes; /* a block may have at most */
 	cudaStream_t stream;
@@ -169,6 +170,23 @@ AgDeviceStatus agk_net_read(AgDevice *device, AgDeviceNet *net, int64_t at, int6
 AgDeviceStatus agk_net_order(AgDevice *device, AgDeviceNet *net, const uint32_t *places);
 AgDeviceStatus agk_net_steps(AgDevice *device, AgDeviceNet *net, const AgDeviceNetStep *steps,
 							 int n_steps);
+
+/* knn.cu */
+AgDeviceStatus agk_knn_create(AgDevice *device, const AgDeviceKnnSpec *spec, AgDeviceKnn **knn,
+							  int64_t *n_at_once);
+void agk_knn_free(AgDevice *device, AgDeviceKnn *knn);
+AgDeviceStatus agk_knn_search(AgDevice *device, AgDeviceKnn *knn, int64_t first, int64_t n,
+							  AgDeviceNeighbor *found, int32_t *n_found);
+/* linear.cu */
+AgDeviceStatus agk_linear_create(AgDevice *device, const AgDeviceLinearSpec *spec,
+								 AgDeviceLinear **linear);
+void agk_linear_free(AgDevice *device, AgDeviceLinear *linear);
+AgDeviceStatus agk_linear_sum(AgDevice *device, AgDeviceLinear *linear, const double *x,
+							  double bend, double *losses, double *gradient, int (*poll)(void *arg),
+							  void *arg);
+AgDeviceStatus agk_linear_products(AgDevice *device, AgDeviceLinear *linear,
+								   const AgDeviceProducts *order, double *products,
+								   int (*poll)(void *arg), void *arg);
 
 /* forest.cu */
 int64_t agk_forest_memory(AgDevice *device, const AgDeviceShape *shape,

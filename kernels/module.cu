@@ -14,7 +14,7 @@ ag_cuda_init(uint32_t abi, AgCudaTable *table)
 		return false;
 	table->abi = AG_CUDA_ABI;
 	table->architectures = AGK_ARCHITECTURES;
-	table->families = "GBM XGB CAT RF XT NN_TORCH FASTAI REALMLP TABM";
+	table->families = "GBM XGB CAT RF XT LR KNN NN_TORCH FASTAI REALMLP TABM";
 	table->probe = agk_probe;
 	table->ops = &agk_ops;
 	return true;

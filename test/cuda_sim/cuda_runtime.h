@@ -44,6 +44,8 @@ enum cudaMemcpyKind
 enum cudaDeviceAttr
 {
 	cudaDevAttrMultiProcessorCount = 16,
+	cudaDevAttrComputeCapabilityMajor = 75,
+	cudaDevAttrComputeCapabilityMinor = 76,
 	cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
 };
 
@@ -332,10 +334,14 @@ cudaStreamSynchronize(cudaStream_t)
 }
 
 inline cudaError_t
-cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
+cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device)
 {
-	*value = attribute == cudaDevAttrMultiProcessorCount ? sim::machine.n_processors
-														 : sim::machine.shared_bytes;
+	const cudaDeviceProp &properties = sim::machine.devices[device].properties;
+
+	*value = attribute == cudaDevAttrMultiProcessorCount      ? sim::machine.n_processors
+			 : attribute == cudaDevAttrComputeCapabilityMajor ? properties.major
+			 : attribute == cudaDevAttrComputeCapabilityMinor ? properties.minor
+															  : sim::machine.shared_bytes;
 	return cudaSuccess;
 }
 

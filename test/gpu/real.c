@@ -15,6 +15,13 @@ sim_machine_reset(int n_processors, int shared_bytes, int order)
 }
 
 void
+sim_capability(int major, int minor)
+{
+	(void) major;
+	(void) minor;
+}
+
+void
 sim_fail_after(long n_mallocs, long n_launches)
 {
 	(void) n_mallocs;
@@ -35,6 +42,12 @@ sim_n_waits(void)
 
 long
 sim_n_allocated(void)
+{
+	return 0;
+}
+
+long
+sim_n_launches(void)
 {
 	return 0;
 }

@@ -36,6 +36,8 @@ typedef struct AgDeviceMatrix AgDeviceMatrix;
 typedef struct AgDeviceBoost AgDeviceBoost;
 typedef struct AgDeviceForest AgDeviceForest;
 typedef struct AgDeviceNet AgDeviceNet;
+typedef struct AgDeviceKnn AgDeviceKnn;
+typedef struct AgDeviceLinear AgDeviceLinear;
 
 typedef struct AgDeviceMemory
 {
@@ -378,6 +380,11 @@ typedef struct AgDeviceNetSpec
 	int32_t n_members; /* at least 1 */
 	const AgDeviceNetOp *ops;
 	int32_t n_ops;
+	/*
+	 * Products round each factor to bfloat16 and add in single precision, in an order that is the device's own: the same bits
+	 * each time, but not the CPU's. All else, the weights first of all, stays in single precision.
+	 */
+	bool has_half;
 } AgDeviceNetSpec;
 
 /* What changes from step to step. */
@@ -389,6 +396,76 @@ typedef struct AgDeviceNetStep
 	uint32_t drop_below, input_drop_below;
 	float rate, beta1, beta2, root, eps, decay, shrink; /* AgAdam */
 } AgDeviceNetStep;
+
+/* ---- neighbours ---- */
+
+/* Rows that are looked at, and those that are looked for. Arrays are read during knn_create only. */
+typedef struct AgDeviceKnnSpec
+{
+	int64_t n_rows;
+	int64_t number_stride;
+	const float *numbers; /* [n_rows][number_stride] */
+	int32_t n_numbers, n_slots;
+	const uint32_t *row_slots; /* [n_rows][n_slots] */
+	float mismatch;            /* what a slot that differs adds to the square of a distance */
+	const uint32_t *kept;      /* [n_kept] rows, ascending */
+	int64_t n_kept;
+	const uint32_t *queries; /* [n_queries] rows */
+	const uint32_t
+		*self; /* [n_queries] which kept row each is, and hasn't as a neighbour; UINT32_MAX: none */
+	int64_t n_queries;
+	int32_t n_neighbors;
+} AgDeviceKnnSpec;
+
+typedef struct AgDeviceNeighbor
+{
+	float squared;  /* distance, as AgVectorOps.distances gives it */
+	uint32_t place; /* in kept */
+} AgDeviceNeighbor;
+
+/* ---- linear models ---- */
+
+typedef enum AgDeviceLinearLoss
+{
+	AG_DEVICE_LINEAR_SQUARED = 0,
+	AG_DEVICE_LINEAR_LOGISTIC,
+	AG_DEVICE_LINEAR_SOFTMAX,
+	AG_DEVICE_LINEAR_QUANTILES
+} AgDeviceLinearLoss;
+
+/*
+ * AgLinearProblem: parameters and gradients lie as [number_stride + n_columns + 2][n_padded], the numbers' first, then the columns', one
+ * of "none" that stays 0, the intercepts. Sums are over n_parts parts of the rows, each in blocks of block_rows rows, in the order that
+ * model/linear_loss.c has. Arrays are read during linear_create only.
+ */
+typedef struct AgDeviceLinearSpec
+{
+	int64_t n_rows;
+	int64_t number_stride;
+	const float *numbers; /* [n_rows][number_stride] */
+	int32_t n_numbers, n_slots, n_columns;
+	const uint32_t *row_slots;    /* [n_rows][n_slots]; n_columns: none */
+	const int32_t *slot_of;       /* [n_columns] */
+	const int64_t *column_starts; /* [n_columns + 1] in column_places */
+	const uint32_t *
+		column_places; /* of each column, the train rows that light it, ascending: places in train_rows */
+	const uint32_t *train_rows;
+	int64_t n_train;
+	const double *weight;    /* [n_train]; NULL: all 1 */
+	const double *target;    /* [n_train]; NULL: classes */
+	const int32_t *class_of; /* [n_train] */
+	const double *quantiles; /* [n_outputs] */
+	AgDeviceLinearLoss loss;
+	int32_t n_outputs, n_padded;
+	int32_t n_parts, block_rows;
+} AgDeviceLinearSpec;
+
+/* Products of the columns of (numbers, columns, 1, target), AG_DEVICE_LINEAR_SQUARED only: model/linear_gram.c. */
+typedef struct AgDeviceProducts
+{
+	int32_t size, n_terms; /* rounded up to 8; without 1 and target */
+	int32_t n_parts, block_rows;
+} AgDeviceProducts;
 
 /* ---- the table ---- */
 
@@ -488,6 +565,32 @@ typedef struct AgDeviceOps
 	/* Runs the ops once a step, and waits for the last. */
 	AgDeviceStatus (*net_steps)(AgDevice *device, AgDeviceNet *net, const AgDeviceNetStep *steps,
 								int n_steps);
+
+	/* *n_at_once: queries that a search takes, as memory allows and so that it is a matter of milliseconds. */
+	AgDeviceStatus (*knn_create)(AgDevice *device, const AgDeviceKnnSpec *spec, AgDeviceKnn **knn,
+								 int64_t *n_at_once);
+	void (*knn_free)(AgDevice *device, AgDeviceKnn *knn);
+	/*
+	 * Of queries [first, first + n), n <= n_at_once, the nearest kept rows, among those equally far the first ones: found[n][n_neighbors], of
+	 * which n_found[n] are there, in no order.
+	 */
+	AgDeviceStatus (*knn_search)(AgDevice *device, AgDeviceKnn *knn, int64_t first, int64_t n,
+								 AgDeviceNeighbor *found, int32_t *n_found);
+
+	AgDeviceStatus (*linear_create)(AgDevice *device, const AgDeviceLinearSpec *spec,
+									AgDeviceLinear **linear);
+	void (*linear_free)(AgDevice *device, AgDeviceLinear *linear);
+	/*
+	 * At parameters x: losses[n_parts], and the sum over the parts of the gradient without a penalty. bend: AgLinearProblem's. poll is asked in
+	 * between: other than 0 stops it, with AG_DEVICE_STOPPED.
+	 */
+	AgDeviceStatus (*linear_sum)(AgDevice *device, AgDeviceLinear *linear, const double *x,
+								 double bend, double *losses, double *gradient,
+								 int (*poll)(void *arg), void *arg);
+	/* products[size][size], of which the upper half counts; poll likewise. */
+	AgDeviceStatus (*linear_products)(AgDevice *device, AgDeviceLinear *linear,
+									  const AgDeviceProducts *order, double *products,
+									  int (*poll)(void *arg), void *arg);
 } AgDeviceOps;
 
 /* ---- a device that the fit holds ---- */

@@ -64,15 +64,18 @@ typedef struct AgKnn
 
 typedef struct AgKnnResult
 {
-	AgKnn *model;        /* refers to the transform that it was trained with */
-	double *valid_proba; /* [n_valid][max(1, n_classes)]; owned, ag_mem_free */
-	int64_t n_left_out;  /* training rows beyond max_rows */
+	AgKnn *model;          /* refers to the transform that it was trained with */
+	double *valid_proba;   /* [n_valid][max(1, n_classes)]; owned, ag_mem_free */
+	int64_t n_left_out;    /* training rows beyond max_rows */
+	bool on_gpu;           /* ctx->gpu found the neighbours of the validation rows */
+	bool gpu_failed;       /* the device, or its memory, failed */
+	char cpu_because[300]; /* why not, where there was a ctx->gpu */
 } AgKnnResult;
 
 /*
  * Keeps the rows and predicts data->valid_rows. A validation row that is a training row too is predicted with itself left
  * out; so train_rows = valid_rows gives leave-one-out predictions. data->bins isn't looked at. The same bytes at any number of
- * threads. AG_ERR_TIME when the deadline passes before all validation rows have predictions, AG_ERR_CANCELLED within
+ * threads, and on ctx->gpu, if there is one that can. AG_ERR_TIME when the deadline passes before all validation rows have predictions, AG_ERR_CANCELLED within
  * 100 ms of the flag, AG_ERR_UNSUPPORTED for quantile problems, AG_ERR_DATA without training rows.
  */
 AgStatus ag_knn_train(const AgContext *ctx, const AgDense *dense, const AgDenseMatrix *matrix,

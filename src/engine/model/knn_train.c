@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/threads.h"
+#include "engine/model/knn_gpu.h"
 #include "engine/model/knn_search.h"
 
 typedef struct Training
@@ -197,22 +198,21 @@ make_model(Training *t)
 	return status;
 }
 
-/* Where a row of the table is among the kept ones. */
-static uint32_t
-place_of(const Training *t, uint32_t row)
+uint32_t
+ag_knn_place_of(const uint32_t *rows, uint32_t n_rows, uint32_t row)
 {
-	uint32_t low = 0, high = t->n_rows;
+	uint32_t low = 0, high = n_rows;
 
 	while (low < high)
 	{
 		uint32_t middle = low + (high - low) / 2;
 
-		if (t->rows[middle] < row)
+		if (rows[middle] < row)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low < t->n_rows && t->rows[low] == row ? low : AG_KNN_NO_SELF;
+	return low < n_rows && rows[low] == row ? low : AG_KNN_NO_SELF;
 }
 
 static bool
@@ -238,7 +238,8 @@ predict_group(void *arg, int64_t begin, int64_t end, int thread)
 		size_t row = t->data->valid_rows[i];
 
 		ag_knn_group_add(&group, knn, t->matrix->numbers + row * t->matrix->stride,
-						 t->matrix->slots + row * t->matrix->n_slots, place_of(t, (uint32_t) row));
+						 t->matrix->slots + row * t->matrix->n_slots,
+						 ag_knn_place_of(t->rows, t->n_rows, (uint32_t) row));
 	}
 	ag_knn_group_close(&group);
 	for (uint32_t panel = 0; panel < n_panels; panel += stretch)
@@ -253,8 +254,9 @@ predict_group(void *arg, int64_t begin, int64_t end, int thread)
 					t->proba + (size_t) (begin + q) * ag_knn_n_out(knn));
 }
 
+/* On the CPU. */
 static AgStatus
-predict(Training *t)
+search_here(Training *t)
 {
 	const AgContext *ctx = t->ctx;
 	int n_threads = ag_pool_size(ctx->pool);
@@ -268,18 +270,33 @@ predict(Training *t)
 	for (int i = 0; i < n_threads; i++)
 		AG_GO(ag_get(ctx, AG_KNN_GROUP * (size_t) t->knn->n_neighbors, sizeof(AgNeighbor),
 					 &t->heaps[i]));
-	AG_GO(ag_get(ctx, (size_t) t->data->n_valid, ag_knn_n_out(t->knn) * sizeof(double), &t->proba));
 	ag_progress(ctx, "nearest neighbours", -1.0);
 	ag_pool_run(ctx->pool, t->data->n_valid, AG_KNN_GROUP, predict_group, t);
 	AG_GO(ag_check_cancel(ctx));
-	if (atomic_load(&t->late))
-		AG_GO(ag_error_set(ctx->error, AG_ERR_TIME,
-						   "time limit passed before the neighbors of all rows were found"));
+	status = atomic_load(&t->late) ? AG_ERR_TIME : AG_OK;
 done:
 	for (int i = 0; t->heaps != NULL && i < n_threads; i++)
 		ag_mem_free(ctx->mem, t->heaps[i]);
 	ag_mem_free(ctx->mem, t->heaps);
 	ag_mem_free(ctx->mem, t->norms);
+	return status;
+}
+
+static AgStatus
+predict(Training *t, AgKnnResult *result)
+{
+	const AgContext *ctx = t->ctx;
+	const AgTrainData *data = t->data;
+	AgStatus status = AG_OK;
+
+	AG_TRY(ag_get(ctx, (size_t) data->n_valid, ag_knn_n_out(t->knn) * sizeof(double), &t->proba));
+	if (ctx->gpu != NULL && data->n_valid > 0)
+		status = ag_knn_gpu_predict(ctx, t->knn, t->rows, t->matrix, data, t->proba, result);
+	if (status == AG_OK && !result->on_gpu)
+		status = search_here(t);
+	if (status == AG_ERR_TIME)
+		return ag_error_set(ctx->error, AG_ERR_TIME,
+							"time limit passed before the neighbors of all rows were found");
 	return status;
 }
 
@@ -298,7 +315,7 @@ ag_knn_train(const AgContext *ctx, const AgDense *dense, const AgDenseMatrix *ma
 		return ag_error_set(ctx->error, AG_ERR_DATA, "there are no training rows");
 	AG_GO(choose_rows(&t));
 	AG_GO(make_model(&t));
-	AG_GO(predict(&t));
+	AG_GO(predict(&t, result));
 	result->n_left_out = data->n_train - t.n_rows;
 done:
 	ag_mem_free(ctx->mem, t.rows);

@@ -63,13 +63,16 @@ typedef struct AgLinearResult
 	int n_iter;
 	bool converged;
 	bool stopped_by_time;
-	AgCuts cuts;    /* what the time decided */
-	char note[160]; /* what the user should know when it didn't converge; else empty */
+	AgCuts cuts;           /* what the time decided */
+	bool on_gpu;           /* ctx->gpu made the passes over the rows */
+	bool gpu_failed;       /* the device, or its memory, failed */
+	char cpu_because[300]; /* why not, where there was a ctx->gpu */
+	char note[160];        /* what the user should know when it didn't converge; else empty */
 } AgLinearResult;
 
 /*
  * Trains on data->train_rows of a matrix that `dense` (fitted on those rows) made of the whole table; data->bins isn't
- * looked at. The same bytes at any number of threads. At the deadline it gives the best so far (at worst the classes'
+ * looked at. The same bytes at any number of threads, and on ctx->gpu, if there is one that can. At the deadline it gives the best so far (at worst the classes'
  * frequencies or the mean), AG_ERR_CANCELLED within 100 ms of the flag. Classes without a training row get a
  * probability near 0. AG_ERR_DATA without training rows.
  */

@@ -282,6 +282,28 @@ get_memory(Gram *gram, int n_threads)
 	return AG_OK;
 }
 
+/* Fills the first part with the products of all rows. */
+static AgStatus
+multiply(Gram *gram)
+{
+	AgLinearProblem *problem = gram->problem;
+	const AgContext *ctx = problem->ctx;
+
+	if (problem->gpu.linear != NULL)
+	{
+		AgDeviceProducts order = {gram->size, gram->n_terms, gram->n_parts, gram->block_rows};
+
+		return ag_linear_gpu_products(problem, &order, gram->parts);
+	}
+	atomic_store(&problem->late, false);
+	ag_pool_run(ctx->pool, gram->n_parts, 1, sum_parts, gram);
+	AG_TRY(ag_check_cancel(ctx));
+	if (atomic_load(&problem->late))
+		return AG_ERR_TIME;
+	ag_pool_run(ctx->pool, gram->size, STRIPE, add_parts, gram);
+	return AG_OK;
+}
+
 AgStatus
 ag_linear_gram_solve(AgLinearProblem *problem, int max_iter, double tolerance, double *x,
 					 int *n_iter, bool *converged, bool *late)
@@ -299,13 +321,8 @@ ag_linear_gram_solve(AgLinearProblem *problem, int max_iter, double tolerance, d
 	gram.n_parts = ag_linear_gram_parts(problem->n_parts, gram.n_terms);
 	gram.block_rows = BLOCK_PRODUCTS / (gram.size * gram.size);
 	gram.block_rows = gram.block_rows < MAX_BLOCK_ROWS ? gram.block_rows : MAX_BLOCK_ROWS;
-	atomic_store(&problem->late, false);
 	AG_GO(get_memory(&gram, n_threads));
-	ag_pool_run(ctx->pool, gram.n_parts, 1, sum_parts, &gram);
-	AG_GO(ag_check_cancel(ctx));
-	if (atomic_load(&problem->late))
-		AG_GO(AG_ERR_TIME);
-	ag_pool_run(ctx->pool, gram.size, STRIPE, add_parts, &gram);
+	AG_GO(multiply(&gram));
 	centre(&gram);
 	if (problem->l1 > 0.0)
 		AG_GO(solve_lasso(&gram, problem->l1 * n, problem->l2 * n, max_iter, tolerance * n, x,

@@ -293,13 +293,29 @@ sum_parts(void *arg, int64_t begin, int64_t end, int thread)
 	}
 }
 
+/* The sum over the rows becomes a mean, with what the penalty adds. */
+static void
+finish_gradient(const AgLinearProblem *problem, int64_t begin, int64_t end)
+{
+	double *gradient = problem->gradient;
+	double inverse = 1.0 / (double) problem->n_rows;
+	size_t none_at = (problem->matrix->stride + problem->n_columns) * problem->n_padded;
+
+	for (int64_t i = begin; i < end; i++)
+	{
+		gradient[i] *= inverse;
+		if ((size_t) i < none_at)
+			gradient[i] += problem->l2 * problem->x[i];
+		else if ((size_t) i < none_at + problem->n_padded)
+			gradient[i] = 0.0;
+	}
+}
+
 static void
 add_parts(void *arg, int64_t begin, int64_t end, int thread)
 {
 	const AgLinearProblem *problem = arg;
 	double *gradient = problem->gradient;
-	double inverse = 1.0 / (double) problem->n_rows;
-	size_t none_at = (problem->matrix->stride + problem->n_columns) * problem->n_padded;
 
 	(void) thread;
 	memcpy(gradient + begin, problem->parts + begin, (size_t) (end - begin) * sizeof(double));
@@ -310,14 +326,18 @@ add_parts(void *arg, int64_t begin, int64_t end, int thread)
 		for (int64_t i = begin; i < end; i++)
 			gradient[i] += part[i];
 	}
-	for (int64_t i = begin; i < end; i++)
-	{
-		gradient[i] *= inverse;
-		if ((size_t) i < none_at)
-			gradient[i] += problem->l2 * problem->x[i];
-		else if ((size_t) i < none_at + problem->n_padded)
-			gradient[i] = 0.0;
-	}
+	finish_gradient(problem, begin, end);
+}
+
+static AgStatus
+sum_here(AgLinearProblem *problem)
+{
+	ag_pool_run(problem->ctx->pool, problem->n_parts, 1, sum_parts, problem);
+	AG_TRY(ag_check_cancel(problem->ctx));
+	if (atomic_load(&problem->late))
+		return AG_ERR_TIME;
+	ag_pool_run(problem->ctx->pool, (int64_t) problem->n_values, ADD_CHUNK, add_parts, problem);
+	return AG_OK;
 }
 
 AgStatus
@@ -331,11 +351,13 @@ ag_linear_sum(void *arg, const double *x, double *value, double *gradient)
 	problem->gradient = gradient;
 	atomic_store(&problem->late, false);
 	ag_progress(problem->ctx, "linear model", -1.0);
-	ag_pool_run(problem->ctx->pool, problem->n_parts, 1, sum_parts, problem);
-	AG_TRY(ag_check_cancel(problem->ctx));
-	if (atomic_load(&problem->late))
-		return AG_ERR_TIME;
-	ag_pool_run(problem->ctx->pool, (int64_t) problem->n_values, ADD_CHUNK, add_parts, problem);
+	if (problem->gpu.linear != NULL)
+	{
+		AG_TRY(ag_linear_gpu_sum(problem, gradient));
+		finish_gradient(problem, 0, (int64_t) problem->n_values);
+	}
+	else
+		AG_TRY(sum_here(problem));
 	for (int p = 0; p < problem->n_parts; p++)
 		loss += problem->losses[p];
 	*value =

@@ -6,6 +6,7 @@
 
 #include "engine/base/vector.h"
 #include "engine/model/linear.h"
+#include "engine/model/linear_gpu.h"
 
 /*
  * The rows to fit and the sum over them. Parameters lie as [n_slots_of_terms][n_padded]: the matrix's numbers (its padding
@@ -39,6 +40,7 @@ typedef struct AgLinearProblem
 	const double *x;  /* where the sum is taken */
 	double *gradient;
 	_Atomic bool late; /* the deadline passed in the middle of a sum */
+	AgLinearGpu gpu;   /* has a linear: passes are made there */
 } AgLinearProblem;
 
 /* Several scores a row. */

@@ -451,9 +451,10 @@ predict(const Training *t, AgLinearResult *result)
 	return ag_check_cancel(t->ctx);
 }
 
-AgStatus
-ag_linear_train(const AgContext *ctx, const AgDense *dense, const AgDenseMatrix *matrix,
-				const AgTrainData *data, const AgLinearParams *params, AgLinearResult *result)
+/* Once, on the device where there is one that can. */
+static AgStatus
+train_once(const AgContext *ctx, const AgDense *dense, const AgDenseMatrix *matrix,
+		   const AgTrainData *data, const AgLinearParams *params, AgLinearResult *result)
 {
 	Training t = {.ctx = ctx, .dense = dense, .matrix = matrix, .data = data, .params = params};
 	AgStatus status;
@@ -462,6 +463,8 @@ ag_linear_train(const AgContext *ctx, const AgDense *dense, const AgDenseMatrix 
 	t.problem.ctx = ctx;
 	AG_GO(set_up(&t));
 	AG_GO(ag_linear_sum_init(&t.problem));
+	if (ctx->gpu != NULL)
+		AG_GO(ag_linear_gpu_create(&t.problem));
 	AG_GO(begin(&t));
 	if (ag_problem_has_classes(data->problem) && t.n_present < 2)
 		result->converged = true; /* one class: its prior says all */
@@ -473,6 +476,10 @@ ag_linear_train(const AgContext *ctx, const AgDense *dense, const AgDenseMatrix 
 	AG_GO(make_model(&t, &result->model));
 	AG_GO(predict(&t, result));
 done:
+	result->on_gpu = status == AG_OK && t.problem.gpu.linear != NULL;
+	result->gpu_failed = t.problem.gpu.has_failed;
+	memcpy(result->cpu_because, t.problem.gpu.why, sizeof result->cpu_because);
+	ag_linear_gpu_free(&t.problem);
 	ag_linear_sum_free(&t.problem);
 	ag_mem_free(ctx->mem, t.problem.target);
 	ag_mem_free(ctx->mem, t.problem.class_of);
@@ -484,6 +491,27 @@ done:
 	ag_mem_free(ctx->mem, t.l1);
 	if (status != AG_OK)
 		ag_linear_result_free(ctx, result);
+	return status;
+}
+
+/* A device that fails takes nothing with it: the CPU begins anew, and comes to the same model. */
+AgStatus
+ag_linear_train(const AgContext *ctx, const AgDense *dense, const AgDenseMatrix *matrix,
+				const AgTrainData *data, const AgLinearParams *params, AgLinearResult *result)
+{
+	AgContext own = *ctx;
+	char why[sizeof result->cpu_because];
+	AgStatus status = train_once(ctx, dense, matrix, data, params, result);
+
+	if (status != AG_ERR_SYSTEM || !result->gpu_failed)
+		return status;
+	memcpy(why, result->cpu_because, sizeof why);
+	own.gpu = NULL;
+	if (ctx->error != NULL)
+		ag_error_init(ctx->error);
+	status = train_once(&own, dense, matrix, data, params, result);
+	result->gpu_failed = true;
+	memcpy(result->cpu_because, why, sizeof why);
 	return status;
 }
 

@@ -20,6 +20,13 @@ sim_machine_reset(int n_processors, int shared_bytes, int order)
 }
 
 void
+sim_capability(int major, int minor)
+{
+	sim::machine.devices[0].properties.major = major;
+	sim::machine.devices[0].properties.minor = minor;
+}
+
+void
 sim_fail_after(long n_mallocs, long n_launches)
 {
 	sim::machine.mallocs_left = n_mallocs;
@@ -42,6 +49,12 @@ long
 sim_n_allocated(void)
 {
 	return sim::machine.n_allocated;
+}
+
+long
+sim_n_launches(void)
+{
+	return (long) simt::n_launches;
 }
 
 const char *

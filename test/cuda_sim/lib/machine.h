@@ -13,6 +13,8 @@ extern "C" {
 
 /* A machine with one GPU, that works. order: 0 forward, 1 backward, 2 shuffled lanes. False where the GPU is a real one. */
 bool sim_machine_reset(int n_processors, int shared_bytes, int order);
+/* Its compute capability; 9.0 after a reset. */
+void sim_capability(int major, int minor);
 /* After so many more allocations, or launches, they fail; -1: never. */
 void sim_fail_after(long n_mallocs, long n_launches);
 /* Launches, and waits of the host for the device, so far. */
@@ -20,6 +22,8 @@ long sim_n_launches(void);
 long sim_n_waits(void);
 /* Allocations that weren't given back. */
 long sim_n_allocated(void);
+/* Kernels that were launched so far. */
+long sim_n_launches(void);
 /* Why the simulator stopped a kernel; NULL: it didn't. */
 const char *sim_fault(void);
 
