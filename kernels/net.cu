@@ -61,6 +61,7 @@ look(AgDeviceNet *net)
 	view->loss = spec->loss;
 	view->smoothing = spec->smoothing;
 	view->bends = spec->bends;
+	view->has_half = spec->has_half;
 }
 
 static AgDeviceStatus
@@ -80,6 +81,18 @@ take(AgDevice *device, AgDeviceNet *net)
 	return agk_wait(device);
 }
 
+static AgDeviceStatus
+refuse_half(AgDevice *device)
+{
+	char what[120];
+
+	snprintf(
+		what, sizeof(what),
+		"products of bfloat16 take a GPU of compute capability 8.0 or more, and GPU %d has %d.%d",
+		device->index, device->capability / 10, device->capability % 10);
+	return agk_refuse(device, what);
+}
+
 AgDeviceStatus
 agk_net_create(AgDevice *device, const AgDeviceNetSpec *spec, AgDeviceNet **created)
 {
@@ -88,6 +101,8 @@ agk_net_create(AgDevice *device, const AgDeviceNetSpec *spec, AgDeviceNet **crea
 
 	*created = nullptr;
 	AGK_TRY(agk_enter(device));
+	if (spec->has_half && device->capability < AGK_HALF_CAPABILITY)
+		return refuse_half(device);
 	AGK_TRY(agk_new(device, 1, &net));
 	net->spec = *spec;
 	status = take(device, net);

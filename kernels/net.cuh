@@ -7,6 +7,7 @@
 #include "kernels/boost.cuh"
 
 #define AGK_NET_TILE 16
+#define AGK_HALF_CAPABILITY 80 /* from which on there are tensor cores for bfloat16 */
 
 /* What kernels see of a net; by value. */
 struct AgkNet
@@ -25,7 +26,7 @@ struct AgkNet
 	uint32_t no_column;
 	AgDeviceNetLoss loss;
 	float smoothing;
-	bool bends;
+	bool bends, has_half;
 };
 
 struct AgDeviceNet
@@ -42,5 +43,8 @@ struct AgDeviceNet
 /* Launches one op of a step. */
 void agk_net_launch(AgDevice *device, const AgkNet *net, const AgDeviceNetOp *op,
 					const AgDeviceNetStep *step);
+
+/* net_half.cu: a product's, of bfloat16. */
+void agk_net_launch_half(AgDevice *device, const AgkNet *net, const AgDeviceNetOp *op);
 
 #endif

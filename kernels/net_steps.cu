@@ -574,6 +574,11 @@ agk_net_launch(AgDevice *device, const AgkNet *net, const AgDeviceNetOp *op,
 			LAUNCH(agk_net_input, 32 * (int64_t) op->n_rows, *net, *op, *step);
 			break;
 		case AG_NET_DO_PRODUCT:
+			if (net->has_half)
+			{
+				agk_net_launch_half(device, net, op);
+				break;
+			}
 			tiles = (int64_t) ((op->n_rows + AGK_NET_TILE - 1) / AGK_NET_TILE) *
 					((op->n_columns + AGK_NET_TILE - 1) / AGK_NET_TILE);
 			AGK_LAUNCH(agk_net_product, dim3((unsigned) tiles, (unsigned) op->n_lots), AGK_THREADS,

@@ -191,7 +191,7 @@ check_machines(void)
 
 /* Whatever fails, and whenever: the CPU comes to the same net, and nothing is left there. */
 static void
-check_failures(void)
+check_failures(bool in_half)
 {
 	Mixed mixed = mixed_make(3, 120);
 	AgTrainData data = data_of(&mixed, AG_PROBLEM_MULTICLASS);
@@ -200,6 +200,7 @@ check_failures(void)
 
 	params.num_epochs = 1;
 	fit_run(&here, &mixed, &data, &params, 0);
+	params.use_half = in_half;
 	AG_REQUIRE(here.status == AG_OK);
 	for (long at = -1; at < (is_simulated ? 24 : 0); at++)
 	{
@@ -209,7 +210,8 @@ check_failures(void)
 			sim_fail_after(by_launch ? -1 : at / 2, by_launch ? at * 9 : -1);
 		fit_run(&there, &mixed, &data, &params, at < 0 ? 50000 : INT64_C(1) << 40);
 		AG_REQUIRE(there.status == AG_OK);
-		AG_CHECK(same(&here, &there, &data));
+		AG_CHECK(same(&here, &there, &data) || there.result.in_half);
+		AG_CHECK_EQ(there.result.in_half, in_half && there.result.on_gpu);
 		AG_CHECK(there.result.on_gpu == (there.result.cpu_because[0] == '\0'));
 		AG_CHECK(there.result.gpu_failed == !there.result.on_gpu);
 		AG_CHECK(at > 11 || !there.result.on_gpu);
@@ -222,6 +224,182 @@ check_failures(void)
 	mixed_free(&mixed);
 }
 
+/* ---- half precision ---- */
+
+static float
+bfloat(float x)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &x, sizeof bits);
+	bits = (bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u;
+	memcpy(&x, &bits, sizeof x);
+	return x;
+}
+
+#define ROOM 60000
+
+/* c = d + a b by one op against the sum of rounded factors in double. */
+static void
+check_product(int n_rows, int n_columns, int n_inner, int n_lots, bool by_columns, bool has_shift)
+{
+	AgDeviceNetOp op = {.kind = AG_NET_DO_PRODUCT,
+						.n_rows = n_rows,
+						.n_columns = n_columns,
+						.n_inner = n_inner,
+						.n_lots = n_lots,
+						.b = 20000,
+						.c = 40000,
+						.d = has_shift ? 59000 : -1,
+						.a_stride = by_columns ? 1 : n_inner,
+						.a_inner = by_columns ? n_rows : 1,
+						.b_stride = n_columns,
+						.c_stride = n_columns,
+						.a_lot = n_rows * n_inner,
+						.b_lot = n_inner * n_columns,
+						.c_lot = n_rows * n_columns};
+	uint32_t row = 0;
+	AgDeviceNetSpec spec = {.n_floats = ROOM,
+							.n_rows = 1,
+							.n_train = 1,
+							.train_rows = &row,
+							.n_batch = 1,
+							.n_members = 1,
+							.ops = &op,
+							.n_ops = 1,
+							.has_half = true};
+	AgDeviceNetStep step = {.first = 0};
+	const AgDeviceOps *ops = table_of_ops.ops;
+	float *room = malloc(ROOM * sizeof *room), *out = malloc(ROOM * sizeof *out);
+	AgDeviceNet *net;
+	AgDevice *device;
+	char why[256];
+	int n_wrong = 0;
+
+	for (uint64_t i = 0; i < ROOM; i++)
+		room[i] = out[i] = (float) (random_normal(77, i) * (i % 7 == 0 ? 1e-30 : 1.0));
+	AG_REQUIRE(ops->open(0, INT64_C(1) << 40, &device, why, sizeof why) == AG_DEVICE_OK);
+	AG_REQUIRE(ops->net_create(device, &spec, &net) == AG_DEVICE_OK);
+	AG_REQUIRE(ops->net_write(device, net, 0, ROOM, room) == AG_DEVICE_OK);
+	AG_REQUIRE(ops->net_steps(device, net, &step, 1) == AG_DEVICE_OK);
+	AG_REQUIRE(ops->net_read(device, net, 0, ROOM, out) == AG_DEVICE_OK);
+	for (int64_t lot = 0; lot < n_lots; lot++)
+		for (int64_t i = 0; i < n_rows; i++)
+			for (int64_t j = 0; j < n_columns; j++)
+			{
+				int64_t at = op.c + lot * op.c_lot + i * op.c_stride + j;
+				double sum = has_shift ? (double) room[op.d + j] : 0.0, size = fabs(sum);
+
+				for (int64_t k = 0; k < n_inner; k++)
+				{
+					float a =
+						bfloat(room[op.a + lot * op.a_lot + i * op.a_stride + k * op.a_inner]);
+					float b = bfloat(room[op.b + lot * op.b_lot + k * op.b_stride + j]);
+
+					sum += (double) a * b;
+					size += fabs((double) a * b);
+				}
+				/* tensor cores may cut off what an addition has beyond single precision */
+				n_wrong +=
+					!(fabs((double) out[at] - sum) <= (n_inner + 2) * 0x1p-23 * size + 1e-37);
+				room[at] = out[at];
+			}
+	AG_CHECK_EQ(n_wrong, 0);
+	AG_CHECK(memcmp(room, out, ROOM * sizeof *room) == 0); /* nothing beside it was written to */
+	ops->net_free(device, net);
+	ops->close(device);
+	free(room);
+	free(out);
+}
+
+static double
+greatest_difference(const Fit *a, const Fit *b, size_t n)
+{
+	double greatest = 0.0;
+
+	for (size_t i = 0; i < n; i++)
+		greatest = fmax(greatest, fabs(a->result.valid_proba[i] - b->result.valid_proba[i]));
+	return greatest;
+}
+
+/* Near the net of single precision, not it, and the same each time. tolerance: of a probability, or of the numbers' spread. */
+static void
+check_near(const char *what, AgProblem problem, AgNetParams params, double tolerance)
+{
+	Mixed mixed = mixed_make(3, 120);
+	AgTrainData data = data_of(&mixed, problem);
+	Fit single, half, again;
+	double difference;
+
+	fit_run(&single, &mixed, &data, &params, 0);
+	params.use_half = true;
+	fit_run(&half, &mixed, &data, &params, INT64_C(1) << 40);
+	if (is_simulated)
+		sim_machine_reset(5, 227 << 10, 2);
+	fit_run(&again, &mixed, &data, &params, INT64_C(1) << 40);
+	AG_REQUIRE(single.status == AG_OK && half.status == AG_OK && again.status == AG_OK);
+	if (!AG_CHECK(half.result.on_gpu && half.result.in_half))
+		fprintf(stderr, "    %s: %s%s\n", what, half.result.cpu_because, half.result.half_because);
+	AG_CHECK(!same(&single, &half, &data));
+	AG_CHECK(same(&half, &again, &data));
+	difference = greatest_difference(&single, &half,
+									 (size_t) data.n_valid * (size_t) ag_train_outputs(&data));
+	if (!AG_CHECK(difference <= tolerance))
+		fprintf(stderr, "    %s: %g off for problem %d\n", what, difference, problem);
+	fit_end(&single);
+	fit_end(&half);
+	fit_end(&again);
+	mixed_free(&mixed);
+	if (is_simulated)
+		sim_machine_reset(2, 227 << 10, 0);
+}
+
+/* A GPU without such products: as without the wish, and a reason. */
+static void
+check_old_gpu(void)
+{
+	Mixed mixed = mixed_make(3, 120);
+	AgTrainData data = data_of(&mixed, AG_PROBLEM_BINARY);
+	AgNetParams params = small(AG_NET_NN_TORCH);
+	Fit here, there;
+
+	sim_capability(7, 5);
+	fit_run(&here, &mixed, &data, &params, 0);
+	params.use_half = true;
+	fit_run(&there, &mixed, &data, &params, INT64_C(1) << 40);
+	AG_REQUIRE(here.status == AG_OK && there.status == AG_OK);
+	AG_CHECK(there.result.on_gpu && !there.result.in_half && !there.result.gpu_failed);
+	AG_CHECK(strstr(there.result.half_because, "compute capability 8.0") != NULL &&
+			 strstr(there.result.half_because, "has 7.5") != NULL);
+	AG_CHECK(same(&here, &there, &data));
+	fit_end(&here);
+	fit_end(&there);
+	/* without a GPU the wish changes nothing, and nobody speaks of it */
+	fit_run(&there, &mixed, &data, &params, 0);
+	AG_CHECK(!there.result.in_half && there.result.half_because[0] == '\0');
+	fit_end(&there);
+	mixed_free(&mixed);
+	sim_machine_reset(2, 227 << 10, 0);
+}
+
+static void
+check_half(void)
+{
+	static const char *const names[] = {"NN_TORCH", "FASTAI", "REALMLP", "TABM"};
+
+	check_product(1, 16, 1, 1, false, false);
+	check_product(70, 48, 33, 1, false, true);
+	check_product(40, 80, 70, 2, true, false);
+	check_product(130, 64, 64, 1, false, true);
+	for (int f = 0; f < 4; f++)
+	{
+		check_near(names[f], AG_PROBLEM_MULTICLASS, small((AgNetFamily) f), 0.01);
+		check_near(names[f], AG_PROBLEM_REGRESSION, small((AgNetFamily) f), 0.05);
+	}
+	if (is_simulated)
+		check_old_gpu();
+}
+
 int
 main(void)
 {
@@ -230,6 +408,8 @@ main(void)
 	is_simulated = sim_machine_reset(2, 227 << 10, 0);
 	check_families();
 	check_machines();
-	check_failures();
+	check_failures(false);
+	check_failures(true);
+	check_half();
 	return ag_unit_done("cuda net");
 }

@@ -592,6 +592,15 @@ __float_as_uint(float value)
 	return bits;
 }
 
+inline float
+__uint_as_float(unsigned bits)
+{
+	float value;
+
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+
 inline int
 __clz(int bits)
 {

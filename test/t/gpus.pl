@@ -26,7 +26,7 @@ my $MODULE = <<'C';
 #define GPUS 2
 #endif
 #ifndef FAMILIES
-#define FAMILIES "GBM XGB RF XT"
+#define FAMILIES "GBM XGB RF XT LR KNN NN_TORCH"
 #endif
 static void probe(AgCudaProbe *f)
 {
@@ -129,13 +129,17 @@ like(told("\"num_gpus\": 1, $GBM", 'SET ag_pg.num_gpus = 0; '), qr/WARNING:  no 
 like(told("\"num_gpus\": 2, $GBM", 'SET ag_pg.num_gpus = 1; '), qr/WARNING:  .* and 1 can be used \(ag_pg.num_gpus\)\n.*Uses 1 of GPU cuda:0/s, 'ag_pg.num_gpus = 1');
 
 # --- families
-my $lr = told('"num_gpus": 1, "hyperparameters": {"GBM": {"num_boost_round": 5}, "LR": {}, "KNN": {}}');
-like($lr, qr/NOTICE:  No GPU path: LR and KNN are fitted on the CPU\n/, 'families without a GPU path say so');
-unlike($lr, qr/WARNING/, 'which is no fault');
-unlike(told('"num_gpus": 1, "hyperparameters": {"LR": {}}'), qr/WARNING|Uses/, 'nor is a fit of only such');
+my $lr = told("\"num_gpus\": 1, \"hyperparameters\": {\"LR\": {}, \"KNN\": {}}, $PART");
+like($lr, qr/Uses 1 of GPU cuda:0.*Fitting LR with 'num_gpus': 1, .*Fitting KNN with 'num_gpus': 1, /s, 'LR and KNN are for GPUs, too');
+unlike($lr, qr/WARNING|No GPU path/, 'without a complaint');
 my $fp16 = told('"hyperparameters": {"AG_ARGS_FIT":{"use_fp16":true},"GBM":{"ag_args_fit":{"num_gpus":1}}}');
 is(scalar(() = $fp16 =~ /"use_fp16" means nothing to GBM/g), 1, 'use_fp16 for trees says so once');
 like($fp16, qr/Uses 1 of GPU cuda:0/, 'and asks on for the GPU');
+my $NET = '{"num_epochs": 1, "batch_size": 64, "layers": [16, 16]%s}';
+$fp16 = told('"ag_args_fit": {"use_fp16": true}, "hyperparameters": {"GBM": {"num_boost_round": 5}, "LR": {}, "NN_TORCH": ' . sprintf($NET, '') . '}');
+is(scalar(() = $fp16 =~ /"use_fp16" means nothing to GBM and LR:/g), 1, 'of trees and linear models it means nothing');
+is(scalar(() = $fp16 =~ /"use_fp16" changes nothing for NN_TORCH: half precision takes a GPU/g), 1, 'and of nets without a GPU');
+like(told('"hyperparameters": {"GBM": {"num_boost_round": 5}, "NN_TORCH": ' . sprintf($NET, ', "ag_args_fit": {"use_fp16": false}') . '}, "ag_args_fit": {"use_fp16": true}'), qr/\A(?!.*changes nothing).*means nothing to GBM:/s, 'a model\'s own wins');
 like(told("\"hyperparameters\": {\"CAT\": {\"iterations\": 5}, \"GBM\": {\"num_boost_round\": 5}}, \"num_gpus\": 1"), qr/WARNING:  not all GPUs .*: the CUDA module has no code to train CAT\n.*Uses 1/s, 'a module that lacks a family');
 
 # --- a job
@@ -222,7 +226,6 @@ module();
 $node->safe_psql('postgres', 'CREATE TABLE few AS SELECT * FROM big LIMIT 2000');
 my $best = start_fit($node, q{SELECT ag_fit('few', 'y', '{"presets":"best_quality","verbosity":4,"time_limit":70000,"ag_args_fit":{"num_gpus":1}}')});
 ok(wait_until(60, sub { eval { $best->{run}->pump_nb }; return $best->{err} =~ /Models are bags of 8 folds/; }), 'best_quality with a GPU for each training begins');
-like($best->{err}, qr/No GPU path: LR is fitted on the CPU/, 'and says what has no GPU path');
 like($best->{err}, qr/Uses 1 of GPU cuda:0 /, 'and what it has');
 cancel('best_quality');
 end_fit($best);
@@ -233,27 +236,32 @@ like(told('"hyperparameters":{"GBM":{"ag_args_fit":{"num_gpus":1}}}'), qr/Uses 1
 # --- the kernels themselves, on two GPUs that are simulated: what ran where, and the same bytes as on the CPU
 SKIP:
 {
-	skip 'there is no C++ compiler (c++)', 13 if system('c++ --version >/dev/null 2>&1') != 0;
+	skip 'there is no C++ compiler (c++)', 16 if system('c++ --version >/dev/null 2>&1') != 0;
 	unlink "$home/ag_pg_cuda.so";
 	is(system("c++ -std=c++17 -O1 -shared -fPIC -fvisibility=hidden -Itest/cuda_sim -Itest -I. -Isrc -DAGK_ARCHITECTURES='\"sm_90\"' -o $home/ag_pg_cuda.so -x c++ kernels/*.cu test/cuda_sim/lib/two_gpus.cc"), 0, 'the module of simulated GPUs');
-	my $models = '"hyperparameters": {"GBM": [{"num_boost_round": 5}, {"num_boost_round": 6, "num_leaves": 7}], "LR": {}, "RF": {"n_estimators": 3, "max_depth": 4}}, "verbosity": 2';
+	my $models = '"retrain_full": false, "hyperparameters": {"GBM": [{"num_boost_round": 5}, {"num_boost_round": 6, "num_leaves": 7}], "LR": {"max_iter": 5}, "KNN": {}, "RF": {"n_estimators": 3, "max_depth": 4}}, "verbosity": 2';
 	my $there = told("\"num_gpus\": 2, $models");
 	like($there, qr/Uses 1 of GPU cuda:0 .*Uses 1 of GPU cuda:1 .*stored quick/s, 'a fit on two GPUs');
 	unlike($there, qr/WARNING/, 'without a complaint');
 	is($node->safe_psql('postgres', q{SELECT string_agg(concat_ws(' ', model, device, num_gpus), ', ' ORDER BY model) FROM ag_leaderboard('quick') WHERE model !~ 'Ensemble'}),
-		'GBM cuda:0 1, GBM_2 cuda:0 1, LR cpu 0, RF cuda:1 1', 'the leaderboard shows where each model ran');
+		'GBM cuda:0 1, GBM_2 cuda:0 1, KNN cuda:1 1, LR cuda:1 1, RF cuda:0 1', 'the leaderboard shows where each model ran');
 	like(told("\"num_gpus\": 0, $models"), qr/stored quick/, 'the same on the CPU');
 	is($node->safe_psql('postgres', q{SELECT count(*) || ' of ' || count(DISTINCT md5) FROM (SELECT md5(p.data), a.version FROM ag_member_part AS p JOIN ag_predictor AS a ON a.id = p.predictor
 		JOIN ag_member AS m ON m.predictor = p.predictor AND m.ordinal = p.member
-		WHERE a.name = 'quick' AND m.name IN ('GBM', 'GBM_2', 'RF') AND a.version > (SELECT max(version) - 2 FROM ag_predictor WHERE name = 'quick')) AS part}), '6 of 3', 'gives the same bytes');
+		WHERE a.name = 'quick' AND m.name IN ('GBM', 'GBM_2', 'LR', 'KNN', 'RF') AND a.version > (SELECT max(version) - 2 FROM ag_predictor WHERE name = 'quick')) AS part}), '10 of 5', 'gives the same bytes');
 	like(told('"num_gpus": 1, "verbosity": 2, "hyperparameters": {"CAT": {"iterations": 3, "boosting_type": "Ordered"}}'),
 		qr/NOTICE:  model CAT was trained on the CPU: ordered boosting is done on the CPU only/, 'parameters for the CPU are told, and no fault');
-	my $net = '"verbosity": 2, "hyperparameters": {"NN_TORCH": {"num_epochs": 1, "batch_size": 64, "layers": [16, 16]}}';
+	my $net = '"verbosity": 2, "hyperparameters": {"NN_TORCH": ' . sprintf($NET, '') . '}';
 	told("\"num_gpus\": $_, $net") for 1, 0;
 	is($node->safe_psql('postgres', q{SELECT string_agg(concat_ws(' ', device, num_gpus), ', ' ORDER BY v DESC) FROM generate_series(0, 1) AS v,
 		LATERAL ag_leaderboard('quick@' || (SELECT max(version) - v FROM ag_predictor WHERE name = 'quick')) WHERE model = 'NN_TORCH'}), 'cuda:0 1, cpu 0', 'a net on a GPU');
 	is($node->safe_psql('postgres', q{SELECT count(*) || ' of ' || count(DISTINCT md5) FROM (SELECT md5(p.data) FROM ag_member_part AS p JOIN ag_predictor AS a ON a.id = p.predictor
 		WHERE a.name = 'quick' AND member = 1 AND a.version > (SELECT max(version) - 2 FROM ag_predictor WHERE name = 'quick')) AS part}), '2 of 1', 'with the bytes of the CPU');
+	my $half = told('"num_gpus": 1, "verbosity": 3, "hyperparameters": {"AG_ARGS_FIT": {"use_fp16": true}, "NN_TORCH": ' . sprintf($NET, '') . '}');
+	like($half, qr/Takes \d+\.\d\d MB of cuda:0, with products in half \(bfloat16\) precision; /, 'use_fp16 of a net on a GPU, and its memory');
+	unlike($half, qr/changes nothing|means nothing|can't be had/, 'is had');
+	is($node->safe_psql('postgres', q{SELECT count(DISTINCT md5) FROM (SELECT md5(p.data) FROM ag_member_part AS p JOIN ag_predictor AS a ON a.id = p.predictor
+		WHERE a.name = 'quick' AND member = 1 AND a.version > (SELECT max(version) - 2 FROM ag_predictor WHERE name = 'quick')) AS part}), '2', 'and shows in the bytes');
 	my $bag = told('"num_gpus": 1, "num_bag_folds": 3, "ag_args_ensemble": {"fold_fitting_strategy": "sequential_local"}, "hyperparameters": {"GBM": {"num_boost_round": 5}}');
 	is($node->safe_psql('postgres', q{SELECT string_agg(DISTINCT concat_ws(' ', device, num_gpus), ', ') FROM ag_leaderboard('quick') WHERE model = 'GBM_BAG_L1'}), 'cuda:0 1', 'a bag on a GPU')
 	  or diag($bag);

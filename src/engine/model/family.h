@@ -34,6 +34,7 @@ typedef struct AgFamily
 	size_t params_bytes; /* of the structure that specs describe */
 	bool stops_early;    /* grows in rounds until validation rows say stop: takes "early_stop" */
 	bool on_gpu;         /* has a GPU path: the CUDA module may have code to train it */
+	bool has_half;       /* on a GPU its products may be in half precision */
 	bool keeps_monotone; /* honours monotone constraints */
 	/* the parameter that "early_stop" sets in one that learns in epochs; NULL: it doesn't, or has stops_early */
 	const char *patience;

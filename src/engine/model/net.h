@@ -66,6 +66,7 @@ typedef struct AgNetParams
 	int n_members;          /* TABM; 0: the net is one */
 	AgDenseParams dense;
 	uint64_t seed; /* not a user parameter */
+	bool use_half; /* likewise: products of bfloat16 on a GPU that has them */
 } AgNetParams;
 
 extern const AgParamSpec ag_nn_specs[];
@@ -155,16 +156,19 @@ typedef struct AgNetResult
 	double best_value; /* stop metric of the kept weights, plain; NaN without validation rows */
 	bool stopped_by_time;
 	bool stopped_by_patience;
-	AgCuts cuts;           /* what the time decided */
-	bool on_gpu;           /* ctx->gpu made the steps */
-	bool gpu_failed;       /* the device, or its memory, failed */
-	char cpu_because[300]; /* why not, where there was a ctx->gpu */
-	AgHistory history;     /* of the stop metric; none without validation rows */
+	AgCuts cuts;            /* what the time decided */
+	bool on_gpu;            /* ctx->gpu made the steps */
+	bool gpu_failed;        /* the device, or its memory, failed */
+	char cpu_because[300];  /* why not, where there was a ctx->gpu */
+	bool in_half;           /* as params->use_half wanted */
+	char half_because[200]; /* why not, where it was wanted and a GPU made the steps */
+	AgHistory history;      /* of the stop metric; none without validation rows */
 } AgNetResult;
 
 /*
  * Trains on data->train_rows of a matrix that `dense` (fitted on those rows) made of the whole table; data->bins isn't
- * looked at. Steps are made on ctx->gpu, if there is one that can, with the same bits. Keeps the weights of the epoch with the best value of data->stop_metric (among equal ones of
+ * looked at. Steps are made on ctx->gpu, if there is one that can, with the same bits (but with products in half precision, where
+ * params->use_half asks for them and the GPU has them). Keeps the weights of the epoch with the best value of data->stop_metric (among equal ones of
  * classification, the least log-loss). At the deadline it gives the best so far, AG_ERR_TIME when not one step was made;
  * AG_ERR_CANCELLED within 100 ms of the flag, on a GPU when the steps that were handed over are done. AG_ERR_DATA without training
  * rows or when the weights grow without bound.

@@ -1,5 +1,5 @@
 /*
- * net_gpu.h - a net's steps on a device, with the bits of the CPU's (private to the nets).
+ * net_gpu.h - a net's steps on a device, with the bits of the CPU's unless half precision is wanted (private to the nets).
  *
  * The trainer stays what it is: it lays the net out, makes its first weights, and gets the learnt values back whenever they
  * are wanted; rows, weights and moments live on the device in between.
@@ -22,6 +22,9 @@ typedef struct AgNetGpu
 	int most_steps; /* at a time: fewer of a net that takes long for one, for nobody looks after a cancel in between */
 	bool has_failed; /* the device, not the fit: train again on the CPU */
 	char why[300];
+	int64_t bytes_before;               /* that the device held before the net came */
+	bool in_half;                       /* products are of bfloat16 */
+	char half_because[200];             /* why not, where that was wanted */
 	int64_t at_input_scale, at_numbers; /* places in the room */
 	int64_t at_running[AG_NET_MAX_LAYERS +
 					   1]; /* of each layer's running mean; its running square comes behind */

@@ -458,6 +458,9 @@ done:
 	result->on_gpu = status == AG_OK && e.gpu.net != NULL;
 	result->gpu_failed = e.gpu.has_failed;
 	memcpy(result->cpu_because, e.gpu.why, sizeof result->cpu_because);
+	result->in_half = result->on_gpu && e.gpu.in_half;
+	if (result->on_gpu)
+		memcpy(result->half_because, e.gpu.half_because, sizeof result->half_because);
 	ag_net_gpu_free(&e.gpu);
 	ag_net_trainer_free(&e.trainer);
 	ag_mem_free(ctx->mem, e.order);

@@ -237,6 +237,15 @@ work_store(AgWork *work, AgImageKind kind, void *fitted)
 	return AG_OK;
 }
 
+/* Where it ran, and if that wasn't the context's GPU, why. */
+static void
+keep_device(AgTrained *trained, bool on_gpu, bool gpu_failed, const char *because)
+{
+	trained->on_gpu = on_gpu;
+	trained->gpu_failed = gpu_failed;
+	snprintf(trained->cpu_because, sizeof trained->cpu_because, "%s", because);
+}
+
 /* --- boosters */
 
 /* As ag_boost_train wants them; CAT's are completed by its own training. */
@@ -269,9 +278,7 @@ boost_store(AgWork *work, const AgBoostParams *params, AgBoostResult *result)
 	trained->valid_proba = result->valid_proba;
 	result->valid_proba = NULL;
 	trained->keeps_rounds = work->data->keeps_rounds;
-	trained->on_gpu = result->on_gpu;
-	trained->gpu_failed = result->gpu_failed;
-	memcpy(trained->cpu_because, result->cpu_because, sizeof trained->cpu_because);
+	keep_device(trained, result->on_gpu, result->gpu_failed, result->cpu_because);
 	return work_store(work, AG_IMAGE_TREES, result->trees);
 }
 
@@ -423,6 +430,7 @@ linear_train(AgWork *work)
 												 : "iterations";
 	snprintf(trained->note, sizeof trained->note, "%s", result.note);
 	trained->warns = !result.converged && !result.stopped_by_time;
+	keep_device(trained, result.on_gpu, result.gpu_failed, result.cpu_because);
 	trained->cuts = result.cuts;
 	trained->valid_proba = result.valid_proba;
 	result.valid_proba = NULL;
@@ -488,6 +496,7 @@ knn_train(AgWork *work)
 	}
 	AG_GO(ag_knn_train(work->ctx, work->rows->dense, work->rows->matrix, &data, params, &result));
 	trained->rounds = trained->rounds_run = -1;
+	keep_device(trained, result.on_gpu, result.gpu_failed, result.cpu_because);
 	knn_describe(work, result.n_left_out);
 	if (leaves_one_out)
 		trained->oob_proba = result.valid_proba;
@@ -543,6 +552,7 @@ net_train(AgWork *work)
 
 	memset(&result, 0, sizeof result);
 	params.seed = work->seed;
+	params.use_half = work->config->use_fp16;
 	if (work->max_rounds > 0 && params.num_epochs > work->max_rounds)
 		params.num_epochs = work->max_rounds;
 	AG_TRY(rows_dense(work, &params.dense));
@@ -555,9 +565,8 @@ net_train(AgWork *work)
 	trained->ended_by = result.stopped_by_time       ? "time"
 						: result.stopped_by_patience ? "patience"
 													 : "epochs";
-	trained->on_gpu = result.on_gpu;
-	trained->gpu_failed = result.gpu_failed;
-	memcpy(trained->cpu_because, result.cpu_because, sizeof trained->cpu_because);
+	keep_device(trained, result.on_gpu, result.gpu_failed, result.cpu_because);
+	snprintf(trained->half_because, sizeof trained->half_because, "%s", result.half_because);
 	trained->valid_proba = result.valid_proba;
 	result.valid_proba = NULL;
 	trained->stages = result.stages;
@@ -614,9 +623,7 @@ forest_train(AgWork *work)
 						: result.stopped_by_memory ? "memory"
 												   : "rounds";
 	snprintf(trained->note, sizeof trained->note, "%s", result.note);
-	trained->on_gpu = result.on_gpu;
-	trained->gpu_failed = result.gpu_failed;
-	memcpy(trained->cpu_because, result.cpu_because, sizeof trained->cpu_because);
+	keep_device(trained, result.on_gpu, result.gpu_failed, result.cpu_because);
 	trained->valid_proba = result.valid_proba;
 	result.valid_proba = NULL;
 	trained->oob_proba = result.oob_proba;

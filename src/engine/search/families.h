@@ -76,6 +76,8 @@ typedef struct AgTrained
 	const AgGpuGrant *gpu;  /* which that was; NULL: the CPU */
 	char cpu_because[300];  /* why not, where the context had a gpu */
 	bool gpu_failed;        /* that is no matter of parameters */
+	char half_because
+		[200]; /* why it isn't in half precision, which was asked for, on a GPU; else empty */
 	double fit_seconds;
 	AgHistory history; /* no points: none was made */
 	bool keeps_rounds; /* the image has all rounds that were run; ag_family_settle chooses */

@@ -84,10 +84,19 @@ is_cpu_family(const AgFit *fit, const AgModelConfig *model)
 }
 
 static bool
-asks_fp16(const AgFit *fit, const AgModelConfig *model)
+has_no_fp16(const AgFit *fit, const AgModelConfig *model)
 {
 	(void) fit;
-	return model->use_fp16;
+	return model->use_fp16 && !model->family->has_half;
+}
+
+/* A net that no GPU is for. */
+static bool
+lacks_fp16(const AgFit *fit, const AgModelConfig *model)
+{
+	return model->use_fp16 && model->family->has_half &&
+		   (fit->job->n_gpus == 0 || (fit->job->gpu.families >> model->family->id & 1) == 0 ||
+			!ag_model_asks_gpu(fit->options, model));
 }
 
 static void
@@ -99,12 +108,20 @@ families_tell(AgFit *fit)
 	if (text[0] != '\0')
 		ag_log(&fit->ctx, AG_LOG_NORMAL, "No GPU path: %s %s fitted on the CPU", text,
 			   strchr(text, ' ') != NULL ? "are" : "is");
-	families_text(fit, asks_fp16, text, sizeof text);
+	families_text(fit, has_no_fp16, text, sizeof text);
 	if (text[0] != '\0')
-		ag_log(&fit->ctx, AG_LOG_NORMAL,
-			   "\"use_fp16\" means nothing to %s: trees are grown from integers, and no other "
-			   "family computes in half precision",
-			   text);
+		ag_log(
+			&fit->ctx, AG_LOG_NORMAL,
+			"\"use_fp16\" means nothing to %s: trees are grown from integers, and only nets have "
+			"products that half precision is enough for",
+			text);
+	families_text(fit, lacks_fp16, text, sizeof text);
+	if (text[0] != '\0')
+		ag_log(
+			&fit->ctx, AG_LOG_NORMAL,
+			"\"use_fp16\" changes nothing for %s: half precision takes a GPU, and on the CPU nets "
+			"are trained in single precision",
+			text);
 }
 
 /* --- devices */
@@ -126,6 +143,7 @@ typedef struct AgFitDevices
 	AgArena *arena; /* of the fit itself */
 	AgFitDevice *first;
 	bool told_trouble; /* of a GPU that was granted and isn't used */
+	bool told_half;    /* of one that has no half precision */
 } AgFitDevices;
 
 static void
@@ -317,12 +335,26 @@ ag_fit_keep_gpu(const AgFit *fit, const AgFitModel *model, int job, AgTrained *t
 					   : NULL;
 }
 
+static void
+tell_half(AgFit *fit, const AgFitModel *model)
+{
+	for (int c = 0; c < model->n_children && !fit->devices->told_half; c++)
+		if (model->children[c].half_because[0] != '\0')
+		{
+			fit->devices->told_half = true;
+			ag_log(&fit->ctx, AG_LOG_NORMAL,
+				   "\"use_fp16\" can't be had, so nets are trained in single precision: %s",
+				   model->children[c].half_because);
+		}
+}
+
 void
 ag_fit_tell_fallback(AgFit *fit, const AgFitModel *model)
 {
 	const AgTrained *child = NULL;
 	char what[120];
 
+	tell_half(fit, model);
 	for (int c = 0; c < model->n_children && (child == NULL || !child->gpu_failed); c++)
 		if (model->children[c].gpu == NULL && model->children[c].cpu_because[0] != '\0')
 			child = &model->children[c];

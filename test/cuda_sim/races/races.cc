@@ -289,7 +289,7 @@ ops_of_a_net()
 }
 
 static void
-step(AgDeviceNetLoss loss)
+step(AgDeviceNetLoss loss, bool has_half)
 {
 	const int n_rows = 40;
 	std::vector<float> numbers(n_rows * 16, 0.5f), target(n_rows, 0.25f), quantiles(3, 0.5f);
@@ -335,6 +335,7 @@ step(AgDeviceNetLoss loss)
 	spec.n_members = 1;
 	spec.ops = made.data();
 	spec.n_ops = (int32_t) made.size();
+	spec.has_half = has_half;
 	for (int s = 0; s < 2; s++)
 		steps[s] = {20 * s, 7, 20000, 20000, 0.01f, 0.9f, 0.99f, 1.0f, 1e-8f, 0.0f, 1.0f};
 	AG_REQUIRE(ops->open(0, INT64_C(1) << 40, &device, why, sizeof(why)) == AG_DEVICE_OK);
@@ -353,6 +354,7 @@ main(int argc, char **argv)
 
 	sim::machine.devices.resize(1);
 	sim::machine.devices[0].properties.totalGlobalMem = (size_t) 8 << 30;
+	sim::machine.devices[0].properties.major = 9;
 	sim::machine.n_processors = 2;
 	if (argc > 1)
 	{
@@ -376,7 +378,7 @@ main(int argc, char **argv)
 	grow_forest(2, true, 20);
 	grow_forest(3, false, 20, true);
 	grow_forest(0, true, INT64_MAX, true);
-	step(AG_DEVICE_NET_SOFTMAX);
-	step(AG_DEVICE_NET_QUANTILES);
+	step(AG_DEVICE_NET_SOFTMAX, false);
+	step(AG_DEVICE_NET_QUANTILES, true);
 	return ag_unit_done("races") + simt::forget_threads();
 }
