@@ -16,6 +16,7 @@
 #define INFINITE 0x7f800000u
 
 #define MOST_DISTANCES (INT64_C(64) << 20) /* at a time: 256 MB */
+#define MOST_FOUND (INT64_C(512) << 10)    /* likewise, which the host has room for, too */
 #define MOST_WORK INT64_C(5000000000)      /* differences of numbers a search */
 
 /* ---- distances ---- */
@@ -147,6 +148,7 @@ find_border(const float *distances, int64_t n, uint32_t n_neighbors)
 	{
 		uint32_t total, before;
 
+		__syncthreads();
 		counts[threadIdx.x] = 0;
 		__syncthreads();
 		for (int64_t i = threadIdx.x; i < n; i += AGK_THREADS)
@@ -240,6 +242,7 @@ at_once(const AgDevice *device, const AgDeviceKnnSpec *spec)
 				   (spec->n_kept + 2 * (int64_t) spec->n_neighbors + 1);
 
 	n = n < most ? n : most;
+	n = n < MOST_FOUND / spec->n_neighbors ? n : MOST_FOUND / spec->n_neighbors;
 	n = n < spec->n_queries ? n : spec->n_queries;
 	return n < 1 ? 1 : n;
 }

@@ -251,8 +251,10 @@ check_ends(AgProblem problem)
 		fit.own.mem.limit_bytes = atomic_load(&fit.own.mem.used_bytes) + room;
 		fit.own.status = ag_linear_train(&fit.own.ctx, fit.own.dense, fit.own.matrix, &data,
 										 &params, &fit.result);
-		is_done = fit.own.status == AG_OK;
-		AG_CHECK(is_done || fit.own.status == AG_ERR_MEMORY);
+		AG_CHECK(fit.own.status == AG_OK || fit.own.status == AG_ERR_MEMORY);
+		is_done = fit.own.status == AG_OK && fit.result.on_gpu;
+		AG_CHECK(fit.own.status != AG_OK || is_done ||
+				 strstr(fit.result.cpu_because, "memory limit") != NULL);
 		fit_end(&fit);
 	}
 	mixed_free(&mixed);

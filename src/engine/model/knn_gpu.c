@@ -151,6 +151,7 @@ ag_knn_gpu_predict(const AgContext *ctx, const AgKnn *knn, const uint32_t *rows,
 				   AgKnnResult *result)
 {
 	Search search = {.ctx = ctx, .knn = knn, .gpu = ctx->gpu, .proba = proba, .result = result};
+	AgStatus status;
 
 	if (ctx->gpu->is_lost || ctx->gpu->ops->knn_create == NULL)
 	{
@@ -158,5 +159,14 @@ ag_knn_gpu_predict(const AgContext *ctx, const AgKnn *knn, const uint32_t *rows,
 				 ctx->gpu->is_lost ? "the GPU failed before" : "the module finds no neighbors");
 		return AG_OK;
 	}
-	return run(&search, rows, matrix, data);
+	status = run(&search, rows, matrix, data);
+	if (status != AG_ERR_MEMORY)
+		return status;
+	/* the CPU takes less */
+	result->gpu_failed = true;
+	snprintf(result->cpu_because, sizeof result->cpu_because,
+			 "the memory limit leaves no room for what a GPU needs beside the rows");
+	if (ctx->error != NULL)
+		ag_error_init(ctx->error);
+	return AG_OK;
 }

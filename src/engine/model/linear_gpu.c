@@ -122,7 +122,18 @@ ag_linear_gpu_create(AgLinearProblem *problem)
 								   : "the module trains no linear models");
 		return AG_OK;
 	}
-	AG_GO(find_lit(problem, &lit));
+	status = find_lit(problem, &lit);
+	if (status == AG_ERR_MEMORY) /* the CPU takes less */
+	{
+		gpu->has_failed = true;
+		snprintf(gpu->why, sizeof gpu->why,
+				 "the memory limit leaves no room for what a GPU needs beside the rows");
+		if (ctx->error != NULL)
+			ag_error_init(ctx->error);
+		status = AG_OK;
+		goto done;
+	}
+	AG_GO(status);
 	fill_spec(problem, &lit, &spec);
 	done = ctx->gpu->ops->linear_create(ctx->gpu->device, &spec, &gpu->linear);
 	if (done != AG_DEVICE_OK)

@@ -346,6 +346,118 @@ step(AgDeviceNetLoss loss, bool has_half)
 	ops->close(device);
 }
 
+/* Rows of numbers and slots, for what takes them so. */
+struct Dense
+{
+	static constexpr int n_rows = 300, stride = 16, n_slots = 2, n_columns = 9;
+	std::vector<float> numbers;
+	std::vector<uint32_t> slots, rows, self, places;
+	std::vector<int32_t> slot_of, class_of;
+	std::vector<int64_t> starts;
+	std::vector<double> target, quantiles;
+
+	Dense() : numbers(n_rows * stride), target(n_rows, 0.5), quantiles(3, 0.5)
+	{
+		unsigned state = 3;
+
+		for (int i = 0; i < n_rows; i++)
+		{
+			for (int j = 0; j < 5; j++)
+				numbers[i * stride + j] = (float) (draw(&state) % 100) * 0.01f;
+			slots.push_back((uint32_t) i % 4);
+			slots.push_back(i % 7 == 6 ? n_columns : 4 + (uint32_t) i % 5);
+			rows.push_back((uint32_t) i);
+			self.push_back(i % 2 == 0 ? (uint32_t) i : UINT32_MAX);
+			class_of.push_back(i % 3);
+		}
+		for (int c = 0; c < n_columns; c++)
+		{
+			starts.push_back((int64_t) places.size());
+			slot_of.push_back(c >= 4);
+			for (int i = 0; i < n_rows; i++)
+				if (slots[2 * i + (c >= 4)] == (uint32_t) c)
+					places.push_back((uint32_t) i);
+		}
+		starts.push_back((int64_t) places.size());
+	}
+};
+
+static void
+neighbours()
+{
+	Dense rows;
+	AgDeviceKnnSpec spec = {};
+	std::vector<AgDeviceNeighbor> found(Dense::n_rows * 20);
+	std::vector<int32_t> n_found(Dense::n_rows);
+	int64_t n_at_once = 0;
+	AgDeviceKnn *knn;
+	AgDevice *device;
+	char why[200];
+
+	spec.n_rows = spec.n_kept = spec.n_queries = Dense::n_rows;
+	spec.number_stride = Dense::stride;
+	spec.numbers = rows.numbers.data();
+	spec.n_numbers = 5;
+	spec.n_slots = Dense::n_slots;
+	spec.row_slots = rows.slots.data();
+	spec.mismatch = 2.0f;
+	spec.kept = spec.queries = rows.rows.data();
+	spec.self = rows.self.data();
+	spec.n_neighbors = 20;
+	AG_REQUIRE(ops->open(0, INT64_C(1) << 40, &device, why, sizeof(why)) == AG_DEVICE_OK);
+	AG_REQUIRE(ops->knn_create(device, &spec, &knn, &n_at_once) == AG_DEVICE_OK);
+	AG_CHECK_EQ(n_at_once, Dense::n_rows);
+	AG_CHECK(ops->knn_search(device, knn, 0, n_at_once, found.data(), n_found.data()) ==
+			 AG_DEVICE_OK);
+	AG_CHECK_EQ(n_found[1], 20);
+	ops->knn_free(device, knn);
+	ops->close(device);
+}
+
+static void
+linear(AgDeviceLinearLoss loss)
+{
+	bool is_wide = loss == AG_DEVICE_LINEAR_SOFTMAX || loss == AG_DEVICE_LINEAR_QUANTILES;
+	int padded = is_wide ? 8 : 1;
+	int n_values = (Dense::stride + Dense::n_columns + 2) * padded;
+	std::vector<double> x(n_values, 0.01), gradient(n_values), losses(2), products(32 * 32);
+	AgDeviceProducts order = {32, Dense::stride + Dense::n_columns, 2, 64};
+	AgDeviceLinearSpec spec = {};
+	Dense rows;
+	AgDeviceLinear *model;
+	AgDevice *device;
+	char why[200];
+
+	spec.n_rows = spec.n_train = Dense::n_rows;
+	spec.number_stride = Dense::stride;
+	spec.numbers = rows.numbers.data();
+	spec.n_numbers = 5;
+	spec.n_slots = Dense::n_slots;
+	spec.n_columns = Dense::n_columns;
+	spec.row_slots = rows.slots.data();
+	spec.slot_of = rows.slot_of.data();
+	spec.column_starts = rows.starts.data();
+	spec.column_places = rows.places.data();
+	spec.train_rows = rows.rows.data();
+	spec.target = rows.target.data();
+	spec.class_of = rows.class_of.data();
+	spec.quantiles = rows.quantiles.data();
+	spec.loss = loss;
+	spec.n_outputs = is_wide ? 3 : 1;
+	spec.n_padded = padded;
+	spec.n_parts = 2;
+	spec.block_rows = 64;
+	AG_REQUIRE(ops->open(0, INT64_C(1) << 40, &device, why, sizeof(why)) == AG_DEVICE_OK);
+	AG_REQUIRE(ops->linear_create(device, &spec, &model) == AG_DEVICE_OK);
+	AG_CHECK(ops->linear_sum(device, model, x.data(), 0.1, losses.data(), gradient.data(), nullptr,
+							 nullptr) == AG_DEVICE_OK);
+	if (loss == AG_DEVICE_LINEAR_SQUARED)
+		AG_CHECK(ops->linear_products(device, model, &order, products.data(), nullptr, nullptr) ==
+				 AG_DEVICE_OK);
+	ops->linear_free(device, model);
+	ops->close(device);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -380,5 +492,10 @@ main(int argc, char **argv)
 	grow_forest(0, true, INT64_MAX, true);
 	step(AG_DEVICE_NET_SOFTMAX, false);
 	step(AG_DEVICE_NET_QUANTILES, true);
+	neighbours();
+	linear(AG_DEVICE_LINEAR_SQUARED);
+	linear(AG_DEVICE_LINEAR_LOGISTIC);
+	linear(AG_DEVICE_LINEAR_SOFTMAX);
+	linear(AG_DEVICE_LINEAR_QUANTILES);
 	return ag_unit_done("races") + simt::forget_threads();
 }
