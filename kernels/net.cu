@@ -61,6 +61,7 @@ look(AgDeviceNet *net)
 	view->loss = spec->loss;
 	view->smoothing = spec->smoothing;
 	view->bends = spec->bends;
+	view->in_pieces = spec->in_pieces;
 	view->has_half = spec->has_half;
 }
 

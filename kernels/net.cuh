@@ -26,7 +26,7 @@ struct AgkNet
 	uint32_t no_column;
 	AgDeviceNetLoss loss;
 	float smoothing;
-	bool bends, has_half;
+	bool bends, in_pieces, has_half;
 };
 
 struct AgDeviceNet

@@ -42,6 +42,12 @@ drop_factor(const AgDeviceNetStep &step, uint32_t below, int32_t index, int64_t 
 
 /* ---- inputs ---- */
 
+static __device__ inline float
+wave_of(const AgkNet &net, int k, float u)
+{
+	return net.in_pieces ? ag_net_piece(u, (uint32_t) k, (uint32_t) net.n_waves) : ag_net_cos2pi(u);
+}
+
 static __device__ void
 wave_inputs(const AgkNet &net, int number, float x, float *out)
 {
@@ -55,7 +61,7 @@ wave_inputs(const AgkNet &net, int number, float x, float *out)
 		out[o] = bias[o];
 	for (int j = 0; j < net.n_waves; j++)
 	{
-		float wave = ag_net_cos2pi(w[j] * x + phases[j]);
+		float wave = wave_of(net, j, w[j] * x + phases[j]);
 
 		for (int o = 0; o < net.n_wave_inputs; o++)
 			out[o] = out[o] + sums[o * net.n_waves + j] * wave;
@@ -499,10 +505,14 @@ wave_term(const AgkNet &net, const AgDeviceNetOp &op, int number, int wave, int 
 	if (wave == n_waves)
 		return 1.0f * deltas[which];
 	if (which >= 2)
-		return ag_net_cos2pi(w[wave] * x + w[n_waves + wave]) * deltas[which - 2];
+		return wave_of(net, wave, w[wave] * x + w[n_waves + wave]) * deltas[which - 2];
 	for (int o = 0; o < n_out; o++)
 		d += sums[o * n_waves + wave] * deltas[o];
-	slope = ag_net_cos2pi(w[wave] * x + (w[n_waves + wave] - 0.25f)) * (-TWO_PI * d);
+	slope = net.in_pieces
+				? ag_net_piece_slope(w[wave] * x + w[n_waves + wave], (uint32_t) wave,
+									 (uint32_t) n_waves) *
+					  (1.0f * d)
+				: ag_net_cos2pi(w[wave] * x + (w[n_waves + wave] - 0.25f)) * (-TWO_PI * d);
 	return which == 0 ? slope * x : slope * 1.0f;
 }
 

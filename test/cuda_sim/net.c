@@ -161,6 +161,13 @@ check_families(void)
 
 			check_same(names[f], problems[p], &params, p % 2 == 0);
 		}
+	for (int p = 0; p < 2; p++)
+	{
+		AgNetParams params = small(AG_NET_TABM);
+
+		params.wave_kind = AG_NET_PIECES;
+		check_same("TABM with pieces", problems[p], &params, p == 1);
+	}
 	for (int a = 0; a < 5; a++)
 	{
 		AgNetParams params = small(AG_NET_NN_TORCH);

@@ -362,8 +362,8 @@ typedef struct AgDeviceNetSpec
 	int32_t n_numbers, n_slots;
 	const uint32_t *row_slots; /* [n_rows][n_slots] */
 	const AgDeviceNetSlot *slots;
-	uint32_t no_column; /* what row_slots has for none */
-	bool bends;
+	uint32_t no_column;    /* what row_slots has for none */
+	bool bends, in_pieces; /* in_pieces: waves are pieces */
 	int32_t n_inputs, input_stride;
 	int32_t n_waves, n_wave_inputs, first_wave;
 	int64_t waves; /* place */

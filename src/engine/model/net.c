@@ -35,7 +35,7 @@ ag_net_n_out(const AgNet *net)
 float
 ag_net_number(const AgNet *net, float x)
 {
-	return net->bends ? ag_net_bend(x) : x;
+	return net->bends & AG_NET_BENDS ? ag_net_bend(x) : x;
 }
 
 /* What one number's waves are summed up to: out[n_wave_inputs]. */
@@ -51,7 +51,9 @@ wave_inputs(const AgNet *net, const float *values, uint32_t number, float x, flo
 		out[o] = bias[o];
 	for (uint32_t j = 0; j < net->n_waves; j++)
 	{
-		float wave = ag_net_cos2pi(w[j] * x + phases[j]);
+		float u = w[j] * x + phases[j];
+		float wave =
+			net->bends & AG_NET_IN_PIECES ? ag_net_piece(u, j, net->n_waves) : ag_net_cos2pi(u);
 
 		for (uint32_t o = 0; o < net->n_wave_inputs; o++)
 			out[o] = out[o] + sums[o * net->n_waves + j] * wave;

@@ -37,6 +37,12 @@ typedef enum AgNetFamily
 	AG_NET_TABM = 3
 } AgNetFamily;
 
+typedef enum AgNetWaves
+{
+	AG_NET_COSINES = 0,
+	AG_NET_PIECES = 1
+} AgNetWaves;
+
 typedef struct AgNetParams
 {
 	AgNetFamily family; /* not a user parameter */
@@ -61,7 +67,8 @@ typedef struct AgNetParams
 	double
 		y_range_extend; /* regression: predictions keep to the training range, so many deviations wider */
 	double label_smoothing; /* classification */
-	bool numeric_waves;     /* periodic embeddings of the numbers */
+	bool numeric_waves;     /* embeddings of the numbers: periodic, */
+	int wave_kind;          /* AgNetWaves: or piecewise linear */
 	int n_wave_inputs;      /* that a number's waves are summed up to */
 	int n_members;          /* TABM; 0: the net is one */
 	AgDenseParams dense;
@@ -106,6 +113,8 @@ typedef struct AgNetLayer
 } AgNetLayer;
 
 #define AG_NET_ONE_HOT UINT64_MAX
+#define AG_NET_BENDS 1u
+#define AG_NET_IN_PIECES 2u
 
 /* A slot of the transform as inputs. */
 typedef struct AgNetSlot
@@ -128,11 +137,12 @@ typedef struct AgNet
 	uint32_t n_waves;       /* of a number; 0: none */
 	uint32_t n_wave_inputs; /* inputs that a number's waves are summed up to */
 	uint32_t first_wave;    /* input */
-	uint32_t bends;         /* numbers become x / sqrt(1 + x^2 / 9) first */
+	uint32_t
+		bends; /* AG_NET_BENDS: numbers become x / sqrt(1 + x^2 / 9) first; AG_NET_IN_PIECES: waves are pieces */
 	/* factors on the inputs [n_members][stride(n_inputs)] lie right before layer 0's values; 0: the net is one, without */
 	uint32_t n_members;
 	uint64_t
-		first_wave_value; /* [n_numbers]: frequencies, phases [n_waves], sums [n_wave_inputs][n_waves], bias */
+		first_wave_value; /* [n_numbers]: frequencies, phases [n_waves] (pieces: 1 / width, -start / width), sums [n_wave_inputs][n_waves], bias */
 	double centre, half_spread, low, high; /* regression */
 	/* the arrays */
 	const AgNetLayer *layers;

@@ -82,6 +82,23 @@ ag_net_cos2pi(float u)
 	return x + x * z * p;
 }
 
+/*
+ * Gorishniy, Rubachev, Babenko 2022, "On embeddings for numerical features in tabular deep learning", section 3.2: how far a number has
+ * come through piece k of n, from 0 where it begins (u = 0) to 1 where it ends; the outer ones go on beyond.
+ */
+AG_NET_FN float
+ag_net_piece(float u, uint32_t k, uint32_t n)
+{
+	u = ag_net_pick(k > 0 && u < 0.0f, 0.0f, u);
+	return ag_net_pick(k + 1 < n && u > 1.0f, 1.0f, u);
+}
+
+AG_NET_FN float
+ag_net_piece_slope(float u, uint32_t k, uint32_t n)
+{
+	return (k > 0 && u <= 0.0f) || (k + 1 < n && u >= 1.0f) ? 0.0f : 1.0f;
+}
+
 /* Holzmueller and others 2024, section 3: smooth clipping. */
 AG_NET_FN float
 ag_net_bend(float x)

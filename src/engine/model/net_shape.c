@@ -174,7 +174,9 @@ ag_net_shape(const AgContext *ctx, const AgDense *dense, const AgTrainData *data
 	AgStatus status;
 
 	AG_TRY(ag_net_create(ctx, dense, net));
-	(*net)->bends = params->family >= AG_NET_REALMLP;
+	(*net)->bends = params->family >= AG_NET_REALMLP ? AG_NET_BENDS : 0;
+	if (params->numeric_waves && params->wave_kind == AG_NET_PIECES)
+		(*net)->bends |= AG_NET_IN_PIECES;
 	(*net)->n_outputs = (uint32_t) ag_train_outputs(data);
 	(*net)->link = ag_problem_has_classes(data->problem)  ? AG_NET_SOFTMAX
 				   : data->problem == AG_PROBLEM_QUANTILE ? AG_NET_QUANTILES
@@ -267,8 +269,8 @@ ag_net_check(const AgContext *ctx, const AgNet *net)
 		(net->n_outputs > 1 && net->link < AG_NET_SOFTMAX) ||
 		(net->n_outputs == 1 && net->link == AG_NET_SOFTMAX))
 		return corrupt(ctx, "its outputs are of an unknown kind");
-	if (net->n_layers == 0 || net->n_layers > AG_NET_MAX_LAYERS + 1 || net->bends > 1 ||
-		net->n_members > AG_NET_MAX_MEMBERS)
+	if (net->n_layers == 0 || net->n_layers > AG_NET_MAX_LAYERS + 1 ||
+		net->bends > (AG_NET_BENDS | AG_NET_IN_PIECES) || net->n_members > AG_NET_MAX_MEMBERS)
 		return corrupt(ctx, "its head is wrong");
 	if (!isfinite(net->centre) || !isfinite(net->half_spread) || !isfinite(net->low) ||
 		!isfinite(net->high) || net->low > net->high)

@@ -12,6 +12,8 @@
 
 #define SLICE_ROWS 32u
 #define NORM_EPS 1e-5f
+#define PIECE_ROWS 1024   /* whose quantiles pieces begin at */
+#define LEAST_PIECE 1e-3f /* the width of one */
 #define WAVE_SPREAD 0.1f
 #define WAVE_NUMBERS 4u /* of an update */
 #define TWO_PI 6.28318531f
@@ -308,7 +310,28 @@ update_embedding(AgNetTrainer *t, const AgNetUpdate *update)
 	apply(t, &adam, slot->first, n, gradient);
 }
 
-/* d cos(2 pi u) / du = -2 pi cos(2 pi (u - 1/4)) */
+/* Of wave or piece k at x[n]. d cos(2 pi u) / du = -2 pi cos(2 pi (u - 1/4)); slope is without the -2 pi. */
+static void
+wave_and_slope(const AgNetTrainer *t, uint32_t k, float w, float phase, size_t n, const float *x,
+			   float *wave, float *slope)
+{
+	uint32_t n_waves = t->net->n_waves;
+
+	if (!(t->net->bends & AG_NET_IN_PIECES))
+	{
+		t->ops->waves(n, w, phase, x, wave);
+		t->ops->waves(n, w, phase - 0.25f, x, slope);
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+	{
+		float u = w * x[i] + phase;
+
+		wave[i] = ag_net_piece(u, k, n_waves);
+		slope[i] = ag_net_piece_slope(u, k, n_waves);
+	}
+}
+
 static void
 update_wave(AgNetTrainer *t, uint32_t number, float *scratch)
 {
@@ -335,15 +358,14 @@ update_wave(AgNetTrainer *t, uint32_t number, float *scratch)
 	}
 	for (uint32_t k = 0; k < n_waves; k++)
 	{
-		t->ops->waves(n, w[k], phases[k], x, wave);
-		t->ops->waves(n, w[k], phases[k] - 0.25f, x, slope);
+		wave_and_slope(t, k, w[k], phases[k], n, x, wave, slope);
 		for (size_t i = 0; i < n; i++)
 		{
 			float d = 0.0f;
 
 			for (uint32_t o = 0; o < n_out; o++)
 				d += sums[o * n_waves + k] * deltas[o * room + i];
-			slope[i] *= -TWO_PI * d;
+			slope[i] *= (net->bends & AG_NET_IN_PIECES ? 1.0f : -TWO_PI) * d;
 		}
 		gradient[k] = dot(n, slope, x);
 		gradient[n_waves + k] = dot(n, slope, ones);
@@ -449,6 +471,54 @@ begin_layer(AgNetTrainer *t, uint32_t l, uint32_t head, uint64_t key)
 	}
 }
 
+/* The n least first (Shell 1959). */
+static void
+sort_floats(float *x, int n)
+{
+	for (int gap = n / 2; gap > 0; gap = gap > 1 && gap < 4 ? 1 : gap * 4 / 9)
+		for (int i = gap; i < n; i++)
+		{
+			float moving = x[i];
+			int at = i;
+
+			for (; at >= gap && x[at - gap] > moving; at -= gap)
+				x[at] = x[at - gap];
+			x[at] = moving;
+		}
+}
+
+/*
+ * A number's pieces end at quantiles of (the first of) its training values, where these differ. Where there are fewer, those in the middle
+ * stay flat, at 0.
+ */
+static void
+begin_pieces(const AgNetTrainer *t, uint32_t number, float *w, float *phases)
+{
+	const AgTrainData *data = t->data;
+	float values[PIECE_ROWS], ends[AG_NET_WAVES + 1];
+	int n = data->n_train < PIECE_ROWS ? (int) data->n_train : PIECE_ROWS, n_ends = 0;
+	int n_pieces = (int) t->net->n_waves;
+
+	for (int i = 0; i < n; i++)
+		values[i] = ag_net_number(
+			t->net, t->matrix->numbers[(size_t) data->train_rows[i] * t->matrix->stride + number]);
+	sort_floats(values, n);
+	for (int e = 0; e <= n_pieces; e++)
+	{
+		float end = values[(int64_t) (n - 1) * e / n_pieces];
+
+		if (n_ends == 0 || end - ends[n_ends - 1] > LEAST_PIECE)
+			ends[n_ends++] = end;
+	}
+	for (int k = 0; k + 1 < n_ends; k++)
+	{
+		int to = k > 0 && k + 2 == n_ends ? n_pieces - 1 : k; /* the last one goes on for ever */
+
+		w[to] = 1.0f / (ends[k + 1] - ends[k]);
+		phases[to] = -ends[k] * w[to];
+	}
+}
+
 static void
 begin_waves(AgNetTrainer *t, uint64_t key)
 {
@@ -460,7 +530,9 @@ begin_waves(AgNetTrainer *t, uint64_t key)
 		float *w = t->values + net->first_wave_value + j * n_values;
 		uint64_t own = ag_key(key, j);
 
-		for (uint32_t k = 0; k < net->n_waves; k++)
+		if (net->bends & AG_NET_IN_PIECES)
+			begin_pieces(t, j, w, w + net->n_waves);
+		for (uint32_t k = 0; k < net->n_waves && !(net->bends & AG_NET_IN_PIECES); k++)
 		{
 			w[k] = normal(own, k) * WAVE_SPREAD;
 			w[net->n_waves + k] = uniform(ag_key(own, 1), k, 0.5f);
