@@ -482,10 +482,10 @@ CREATE FUNCTION @extschema@.ag_leaderboard(model text, data text DEFAULT NULL)
         pred_time_test double precision, pred_time_val double precision, fit_time double precision,
         pred_time_test_marginal double precision, pred_time_val_marginal double precision,
         fit_time_marginal double precision, stack_level integer, can_infer boolean, fit_order integer,
-        device text, num_gpus double precision, num_cpus integer)
+        device text, num_gpus double precision, num_cpus integer, child_oof boolean)
     LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000 ROWS 20 AS 'MODULE_PATHNAME', 'ag_sql_leaderboard';
 COMMENT ON FUNCTION @extschema@.ag_leaderboard(text, text) IS
-    'one row a model of the ensemble, best first; scores by eval_metric, higher is better (errors are negative); times in seconds, those called marginal without the time of a model''s inputs; data: a table or query with the label to fill score_test, NULL for none';
+    'one row a model of the ensemble, best first; scores by eval_metric, higher is better (errors are negative); times in seconds, those called marginal without the time of a model''s inputs; child_oof: a bag that is one model of all rows, scored on each by what it says without that row; data: a table or query with the label to fill score_test, NULL for none';
 
 CREATE FUNCTION @extschema@.ag_evaluate(model text, data text)
     RETURNS TABLE (metric text, value double precision)
@@ -634,7 +634,7 @@ CREATE FUNCTION @extschema@.ag_fit_summary(model text) RETURNS TABLE (item text,
         (10, 'best model', i ->> 'best_model'),
         (11, 'validation score', i ->> 'score_val'),
         (12, 'models', (SELECT string_agg(concat_ws(' ', l.model, round(l.score_val::numeric, 4)), ', ' ORDER BY o)
-            FROM @extschema@.ag_leaderboard(model, NULL::text) WITH ORDINALITY AS l (model, score_test, score_val, a, b, c, d, e, f, g, h, j, k, n, p, q, o))),
+            FROM @extschema@.ag_leaderboard(model, NULL::text) WITH ORDINALITY AS l (model, score_test, score_val, a, b, c, d, e, f, g, h, j, k, n, p, q, r, o))),
         (13, 'models left out', (SELECT string_agg(format('%s (%s)', f.model, f.reason), ', ') FROM @extschema@.ag_model_failures(model) AS f)),
         (14, 'seconds', i ->> 'fit_time'),
         (15, 'device', i ->> 'device'),

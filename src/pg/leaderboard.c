@@ -8,6 +8,7 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
+#include "utils/jsonb.h"
 
 #include "pg/catalog.h"
 #include "pg/evaluate.h"
@@ -157,12 +158,25 @@ score_on(const char *data, const char *name, const AgPredictorRow *row, Line *li
 	own_test_times(lines, n);
 }
 
+/* Is it a bag of one model of all rows, scored on each by what it says without that row? */
+static bool
+has_child_oof(const AgMemberRow *member)
+{
+	static const char key[] = "ag.ens.use_child_oof";
+	JsonbContainer *root = &member->hyperparameters->root;
+	JsonbValue value;
+
+	return JsonContainerIsObject(root) &&
+		   getKeyJsonValueFromContainer(root, key, sizeof key - 1, &value) != NULL &&
+		   value.type == jbvBool && value.val.boolean;
+}
+
 static void
 put_line(AgSrf *srf, const Line *line, const char *eval_metric)
 {
 	const AgMemberRow *member = line->member;
-	Datum values[16];
-	bool nulls[16] = {false};
+	Datum values[17];
+	bool nulls[17] = {false};
 
 	ag_srf_text(values, nulls, 0, member->name);
 	ag_srf_number(values, nulls, 1, line->score_test);
@@ -180,6 +194,7 @@ put_line(AgSrf *srf, const Line *line, const char *eval_metric)
 	ag_srf_text(values, nulls, 13, member->device);
 	ag_srf_number(values, nulls, 14, member->num_gpus);
 	values[15] = Int32GetDatum(member->num_cpus);
+	values[16] = BoolGetDatum(has_child_oof(member));
 	ag_srf_row(srf, values, nulls);
 }
 

@@ -11,6 +11,8 @@ static const AgOptionEntry bagged[] = {
 	{"/hyperparameters/KNN", AG_JSON_OBJECT, "0"},
 	{"/num_bag_folds", AG_JSON_NUMBER, "3"},
 	{"/num_bag_sets", AG_JSON_NUMBER, "1"},
+	{"/ag_args_ensemble", AG_JSON_OBJECT, "1"},
+	{"/ag_args_ensemble/use_child_oof", AG_JSON_BOOL, "false"}, /* KNN has folds, too */
 	{"/eval_metric", AG_JSON_NULL, ""},
 };
 #define N_BAGGED ((int) (sizeof bagged / sizeof bagged[0]))
@@ -209,25 +211,28 @@ folds_adapt(AgMem *mem)
 	AG_CHECK_EQ(mem->used_bytes, 0);
 }
 
-/* Folds of our own choice are as many as time allows; those asked for aren't changed. */
+/* Folds of our own choice are as many as time allows, and fewer of many rows where it is short; those asked for aren't changed. */
 static void
 folds_by_time(AgMem *mem)
 {
 	static const struct
 	{
 		double seconds;
-		int asked, folds;
+		int asked, folds, n;
 		double slow; /* seconds so far, of which one was work; 0: not known */
-	} cases[] = {{1e6, -1, 8, 0},   {60, -1, 4, 0},    {1, -1, 0, 0},     {1, 8, 8, 0},
-				 {120, -1, 8, 1.0}, {120, -1, 4, 2.0}, {120, -1, 0, 8.0}, {120, 8, 8, 8.0}};
+	} cases[] = {{1e6, -1, 8, 100000, 0},   {60, -1, 4, 100000, 0},   {1, -1, 0, 100000, 0},
+				 {1, 8, 8, 100000, 0},      {60, -1, 8, 19999, 0},    {60, -1, 5, 20000, 0},
+				 {700, -1, 8, 20000, 0},    {550, -1, 5, 100000, 0},  {550, -1, 0, 100001, 0},
+				 {550, 8, 8, 100001, 0},    {700, -1, 8, 100001, 0},  {120, -1, 5, 100000, 1.0},
+				 {120, -1, 4, 100000, 2.0}, {120, -1, 0, 100000, 8.0}, {120, 8, 8, 100000, 8.0}};
 
-	for (int i = 0; i < 8; i++)
+	for (int i = 0; i < (int) (sizeof cases / sizeof cases[0]); i++)
 	{
 		AgFitJob job = {.n_gpus = 0};
 		AgPipeline pipeline = {.n_features = 50, .n_visible = 50};
 		Dealt d;
 
-		deal_prepare(&d, mem, 100000, 0, NULL, cases[i].asked, 1, 0);
+		deal_prepare(&d, mem, cases[i].n, 0, NULL, cases[i].asked, 1, 0);
 		d.options.auto_stack = true;
 		d.fit.pipeline = &pipeline;
 		d.fit.job = &job;

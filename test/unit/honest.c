@@ -169,6 +169,23 @@ static const AgOptionEntry wordy[] = {
 };
 #define N_WORDY ((int) (sizeof wordy / sizeof wordy[0]))
 
+/* Models that say of each row what they would without it, and stackers that look at them. */
+static const AgOptionEntry out_of_bag[] = {
+	{"/hyperparameters", AG_JSON_OBJECT, "4"},
+	{"/hyperparameters/RF", AG_JSON_OBJECT, "1"},
+	{"/hyperparameters/RF/n_estimators", AG_JSON_NUMBER, "40"},
+	{"/hyperparameters/XT", AG_JSON_OBJECT, "2"},
+	{"/hyperparameters/XT/n_estimators", AG_JSON_NUMBER, "40"},
+	{"/hyperparameters/XT/bootstrap", AG_JSON_BOOL, "true"},
+	{"/hyperparameters/KNN", AG_JSON_OBJECT, "0"},
+	{"/hyperparameters/LR", AG_JSON_OBJECT, "0"},
+	{"/num_bag_folds", AG_JSON_NUMBER, "4"},
+	{"/num_stack_levels", AG_JSON_NUMBER, "1"},
+	{"/eval_metric", AG_JSON_STRING, "roc_auc"},
+	{"/random_state", AG_JSON_NUMBER, "0"},
+};
+#define N_OUT_OF_BAG ((int) (sizeof out_of_bag / sizeof out_of_bag[0]))
+
 static void
 noise_is_seen_through(AgMem *mem)
 {
@@ -182,6 +199,10 @@ noise_is_seen_through(AgMem *mem)
 		 "WeightedEnsemble_L4"},
 		{0, "spearmanr", 0.0, rank, noisy, N_NOISY, NOISY_ROWS, 2, NULL, "WeightedEnsemble_L4"},
 		{2, "roc_auc", 0.5, area, wordy, N_WORDY, NOISY_ROWS, 3, words_make, "WeightedEnsemble_L3"},
+		{2, "roc_auc", 0.5, area, out_of_bag, N_OUT_OF_BAG, NOISY_ROWS, 5, NULL,
+		 "WeightedEnsemble_L3"},
+		{0, "spearmanr", 0.0, rank, out_of_bag, N_OUT_OF_BAG, NOISY_ROWS, 4, NULL,
+		 "WeightedEnsemble_L3"},
 	};
 
 	for (int i = 0; i < (int) (sizeof cases / sizeof cases[0]); i++)

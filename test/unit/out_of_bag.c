@@ -100,6 +100,16 @@ test_child(AgMem *mem)
 		again_free(&a);
 		AG_CHECK(strstr(one.log, "one forest of all rows") != NULL);
 		AG_CHECK_EQ(one.n_inputs[find_name(&one, "XT_BAG_L1")], 3); /* draws no rows */
+		AG_CHECK(strstr(one.params[find_name(&one, "RF_BAG_L1")],
+						"\"ag.ens.use_child_oof\": true") != NULL);
+		AG_CHECK(strstr(one.params[find_name(&one, "XT_BAG_L1")], "use_child_oof") == NULL);
+		entries[9].type = AG_JSON_NULL; /* the rule, where nothing is said */
+		AG_REQUIRE(run(&s, &folds, &err) == AG_OK);
+		AG_CHECK_EQ(folds.n_inputs[find_name(&folds, "RF_BAG_L1")], 1);
+		AG_CHECK(folds.scores[find_name(&folds, "RF_BAG_L1")] ==
+				 one.scores[find_name(&one, "RF_BAG_L1")]);
+		result_free(&folds);
+		entries[9].type = AG_JSON_BOOL;
 		entries[9].text = "false";
 		AG_REQUIRE(run(&s, &folds, &err) == AG_OK);
 		AG_CHECK_EQ(folds.n_inputs[find_name(&folds, "RF_BAG_L1")], 3);

@@ -16,10 +16,11 @@ static const AgOptionEntry stacked[] = {
 	{"/num_bag_folds", AG_JSON_NUMBER, "4"},
 	{"/num_stack_levels", AG_JSON_NUMBER, "1"},
 	{"/refit_full", AG_JSON_NULL, ""},
-	{"/ag_args_ensemble", AG_JSON_NULL, ""},
+	{"/ag_args_ensemble", AG_JSON_OBJECT, "1"},
+	{"/ag_args_ensemble/use_child_oof", AG_JSON_BOOL, "false"}, /* KNN has folds, too */
 	{"/ag_args_ensemble/save_bag_folds", AG_JSON_NULL, ""},
 };
-#define N_STACKED 8
+#define N_STACKED 10
 #define N_ALL ((int) (sizeof stacked / sizeof stacked[0]))
 
 static const AgImagePart *
@@ -317,8 +318,8 @@ levels_refit(AgMem *mem)
 
 	memcpy(entries, stacked, sizeof entries);
 	entries[7] = (AgOptionEntry){"/refit_full", AG_JSON_BOOL, "true"};
-	entries[8] = (AgOptionEntry){"/ag_args_ensemble", AG_JSON_OBJECT, "1"};
-	entries[9] = (AgOptionEntry){"/ag_args_ensemble/save_bag_folds", AG_JSON_BOOL, "false"};
+	entries[8] = (AgOptionEntry){"/ag_args_ensemble", AG_JSON_OBJECT, "2"};
+	entries[10] = (AgOptionEntry){"/ag_args_ensemble/save_bag_folds", AG_JSON_BOOL, "false"};
 	AG_REQUIRE(run(&s, &r, &err) == AG_OK);
 	full = find_name(&r, "GBM_BAG_L2_FULL");
 	AG_REQUIRE(full >= 0);

@@ -87,12 +87,14 @@ count_waiting(AgFit *fit, AgOutlook *outlook)
 {
 	for (int m = 0; m < fit->options->n_models; m++)
 	{
-		const AgModelConfig *config = &fit->options->models[m];
+		const AgModelConfig *config = ag_fit_config(fit, m);
 		AgFamilyId family = config->family->id;
 		double units = ag_outlook_units(family);
 		double levels = fit->n_levels - fit->level + (m > fit->at_model);
 		AgFitModel model;
 
+		if (ag_fit_is_left_out(fit, config))
+			continue;
 		ag_fit_model_begin(fit, config, &model);
 		ag_outlook_waits(outlook, family, units * ag_fit_n_children(fit, &model) * levels);
 		if (fit->options->refit_full == AG_REFIT_ALL)
@@ -307,6 +309,8 @@ ag_fit_run(const AgContext *ctx, const AgFitJob *job, AgTable *table, const AgFi
 	AG_GO(ag_fit_read_roles(&fit));
 	AG_GO(prepare_features(&fit));
 	AG_GO(ag_fit_check_monotone(&fit));
+	if (!fit.options->dry_run)
+		AG_GO(ag_fit_early(&fit));
 	AG_GO(ag_fit_split(&fit));
 	AG_GO(ag_fit_plan_levels(&fit));
 	if (fit.options->dry_run)

@@ -192,7 +192,8 @@ phase_tell(Slot *slot, int fold, char *text, size_t size)
 	int n_folds = fit->validation.n_folds;
 
 	snprintf(text, size, "%s, fold %d of %d", set->phase != NULL ? set->phase : "fitting",
-			 set->number * n_folds + fold + 1, fit->validation.n_sets * n_folds);
+			 set->number * n_folds + fold + 1,
+			 (fit->validation.n_sets + fit->validation.n_spare_sets) * n_folds);
 	fit->phase = text;
 }
 
@@ -442,4 +443,24 @@ ag_fit_bag(AgFit *fit, AgContext *ctx, AgFitModel *model)
 done:
 	ag_mem_free(ctx->mem, n_predictions);
 	return status;
+}
+
+AgStatus
+ag_fit_bag_again(AgFit *fit, AgContext *ctx, AgFitModel *model)
+{
+	const AgValidation *v = &fit->validation;
+	int width = ag_fit_width(fit);
+	uint8_t *n_predictions;
+	AgStatus status, scored;
+
+	AG_TRY(ag_get(ctx, (size_t) v->n_scored, 1, &n_predictions));
+	memset(n_predictions, 1, (size_t) v->n_scored);
+	status = set_fit(fit, ctx, v->n_sets, model, n_predictions);
+	for (int64_t i = 0; i < v->n_scored; i++)
+		for (int k = 0; k < width && n_predictions[i] > 1; k++)
+			model->proba[i * width + k] /= n_predictions[i];
+	ag_mem_free(ctx->mem, n_predictions);
+	scored = ag_fit_value(fit, ctx, v->n_scored, v->target, v->class_of, v->weight, model->proba,
+						  &model->value);
+	return status != AG_OK ? status : scored;
 }

@@ -79,10 +79,11 @@ model_write(Dry *dry, const AgModelConfig *config, double seconds)
 	int n_children;
 	double mb;
 	char device[AG_DEVICES_TEXT];
-	const char *params = ag_fit_params_json(fit, config);
+	const char *params;
 	bool first = true;
 
 	ag_fit_model_begin(fit, config, &model);
+	params = ag_fit_params_json(fit, &model);
 	ag_fit_plan_model(fit, &model);
 	n_children = ag_fit_n_children(fit, &model);
 	mb = (double) ag_family_memory(config, &dry->data, model.plan.cpus_per_job) *
@@ -116,15 +117,16 @@ model_write(Dry *dry, const AgModelConfig *config, double seconds)
 }
 
 /* What model after model may take if each takes all that it may. */
-static void
+static AgStatus
 level_write(Dry *dry, double left)
 {
 	AgFit *fit = dry->fit;
 	int n = fit->options->n_models;
 
+	AG_TRY(ag_fit_order_begin(fit));
 	for (int m = 0; m < n; m++)
 	{
-		const AgModelConfig *config = &fit->options->models[m];
+		const AgModelConfig *config = ag_fit_config(fit, m);
 		double seconds = ag_fit_share(fit, left, n - m - 1);
 
 		if (!ag_fit_is_for_level(fit, config))
@@ -134,9 +136,10 @@ level_write(Dry *dry, double left)
 		model_write(dry, config, seconds);
 		left -= seconds;
 	}
+	return AG_OK;
 }
 
-static void
+static AgStatus
 plan_write(Dry *dry, int64_t need_bytes)
 {
 	AgFit *fit = dry->fit;
@@ -166,21 +169,30 @@ plan_write(Dry *dry, int64_t need_bytes)
 	ag_json_key(out, &first, "models");
 	ag_json_raw(out, "[");
 	for (fit->level = 1; fit->level <= fit->n_levels; fit->level++)
-		level_write(dry, left / fit->n_levels);
+		AG_TRY(level_write(dry, left / fit->n_levels));
 	ag_json_raw(out, "]}");
+	return AG_OK;
 }
 
 AgStatus
 ag_fit_dry_run(AgFit *fit, int64_t need_bytes)
 {
 	AgFittedPredictor predictor;
+	AgStatus status;
 	Dry dry = {.fit = fit, .first_model = true};
 
+	fit->level = 1;
+	AG_TRY(ag_fit_tell_left_out(fit));
 	fit->least_share =
 		ag_fit_booster_seconds(fit) * (fit->validation.n_folds > 0 ? fit->validation.n_folds : 1);
 	AG_TRY(data_make(&dry));
 	ag_writer_init(&dry.out, fit->ctx.mem);
-	plan_write(&dry, need_bytes);
+	status = plan_write(&dry, need_bytes);
+	if (status != AG_OK)
+	{
+		ag_writer_free(&dry.out);
+		return status;
+	}
 	memset(&predictor, 0, sizeof predictor);
 	predictor.problem = fit->label->problem;
 	predictor.eval_metric = fit->metric;

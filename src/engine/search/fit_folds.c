@@ -10,8 +10,13 @@
 #include "engine/base/rng.h"
 #include "engine/search/fit_state.h"
 
-#define FOLDS_SHARE 0.35     /* of the time, that one bag may take by expectation */
-#define FEWEST_FOLDS 3       /* of our own choice; fewer waste rows */
+#define FOLDS_SHARE 0.35 /* of the time, that one bag may take by expectation */
+#define FEWEST_FOLDS 3   /* of our own choice; fewer waste rows */
+/* Likewise where time is short: of many rows fewer folds, for each has enough to learn from; of more none, but rows held out. */
+#define SHORT_SECONDS 600.0
+#define MANY_ROWS 20000
+#define FOLDS_OF_MANY 5
+#define MOST_ROWS 100000
 #define KEY_FOLDS 0x666f6c64 /* what these random numbers are for */
 
 /* AutoGluon's rule: eight folds, fewer for less than 80 rows. */
@@ -197,6 +202,21 @@ folds_affordable(AgFit *fit, int folds)
 
 	if (fit->options->num_bag_folds >= 0 || fit->ctx.deadline_ns == INT64_MAX)
 		return folds;
+	if (left < SHORT_SECONDS && fit->n_rows > MOST_ROWS)
+	{
+		ag_log(
+			&fit->ctx, AG_LOG_NORMAL,
+			"No bags, but rows held out: of more than %d rows, where the time is less than %.0f s",
+			MOST_ROWS, SHORT_SECONDS);
+		return 0;
+	}
+	if (left < SHORT_SECONDS && fit->n_rows >= MANY_ROWS && folds > FOLDS_OF_MANY)
+	{
+		folds = FOLDS_OF_MANY;
+		ag_log(&fit->ctx, AG_LOG_NORMAL,
+			   "%d folds: so many of %d rows and more, where the time is less than %.0f s", folds,
+			   MANY_ROWS, SHORT_SECONDS);
+	}
 	one = ag_fit_booster_seconds(fit);
 	if (folds * one <= FOLDS_SHARE * left)
 		return folds;
@@ -263,6 +283,13 @@ folds_deal(AgFit *fit, int n_folds)
 			v->scored_rows[v->n_scored++] = (uint32_t) r;
 	folds_tell(fit);
 	return AG_OK;
+}
+
+int
+ag_fit_all_rows_number(const AgFit *fit)
+{
+	return fit->validation.n_folds * (fit->validation.n_sets + 1) +
+		   2; /* with room for a spare set */
 }
 
 void

@@ -10,9 +10,7 @@
 #include "engine/model/stacked.h"
 #include "engine/search/fit_state.h"
 
-#define LEAST_ROWS 750 /* fewer are not stacked unless asked for: AutoGluon's rule */
-#define LEAST_SECONDS                                                                              \
-	299.0                 /* likewise: a second level is worth less than the first one done well */
+#define LEAST_ROWS 750    /* fewer are not stacked unless asked for: AutoGluon's rule */
 #define MOST_COLUMNS 2000 /* that a level adds to the features */
 #define MOST_OF_A_FAMILY 12
 
@@ -92,7 +90,7 @@ ag_fit_plan_levels(AgFit *fit)
 	else if (options->dynamic_stacking == AG_DYNAMIC_ON)
 		fit->n_levels++;
 	else if (options->auto_stack && fit->n_rows >= LEAST_ROWS &&
-			 fit->promised_seconds >= LEAST_SECONDS &&
+			 fit->promised_seconds >= AG_FIT_SHORT_SECONDS &&
 			 (options->dynamic_stacking != AG_DYNAMIC_OFF ||
 			  fit->label->problem != AG_PROBLEM_BINARY))
 		fit->n_levels++;
@@ -183,7 +181,7 @@ by_number(const void *left, const void *right)
 static bool
 is_base(const AgFit *fit, const AgFitModel *model)
 {
-	return model->level == fit->level - 1 && model->proba != NULL &&
+	return model->level == fit->level - 1 && !model->config->never_base && model->proba != NULL &&
 		   model->n_covered == fit->validation.n_scored;
 }
 

@@ -59,7 +59,7 @@ model_member(List *list, int i, AgFittedMember *member)
 	member->family = model->config->family->key;
 	member->stack_level = model->level;
 	member->num_cpus = model->plan.cpus_per_job;
-	member->params_json = ag_fit_params_json(list->fit, model->config);
+	member->params_json = ag_fit_params_json(list->fit, model);
 	return member->params_json == NULL ? no_memory(list, 0) : AG_OK;
 }
 

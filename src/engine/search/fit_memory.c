@@ -91,6 +91,14 @@ classes_at_most(const AgTable *table, const AgFitOptions *options)
 	return 0;
 }
 
+/* May there be time for a spare set of folds (fit_spare.c)? */
+static bool
+may_spare(const AgFitOptions *options)
+{
+	return options->models_from_set && options->auto_stack && !options->bag_sets_said &&
+		   isnan(options->infer_limit) && !(options->time_limit < AG_FIT_SPARE_SECONDS);
+}
+
 int64_t
 ag_fit_memory(const AgTable *table, const AgFitOptions *options, int n_threads)
 {
@@ -101,7 +109,8 @@ ag_fit_memory(const AgTable *table, const AgFitOptions *options, int n_threads)
 	int64_t n_scored = n_folds > 0 ? n : (int64_t) (holdout * (double) n);
 	int n_parallel = n_folds > 0 ? ag_folds_at_a_time(options, n) : 1;
 	int n_levels = ag_levels_at_most(options, n);
-	int64_t n_children = n_folds > 0 ? (int64_t) n_folds * options->num_bag_sets : 1;
+	int n_sets = options->num_bag_sets + may_spare(options);
+	int64_t n_children = n_folds > 0 ? (int64_t) n_folds * n_sets : 1;
 	AgTrainData data;
 	AgBins bins;
 
@@ -169,7 +178,7 @@ ag_fit_memory(const AgTable *table, const AgFitOptions *options, int n_threads)
 	if (options->refit_full != AG_REFIT_NONE || options->retrain_full)
 		kept += n * 4;
 	if (n_folds > 0)
-		kept += n * (12 + options->num_bag_sets); /* lists of rows, and folds */
+		kept += n * (12 + 2 * n_sets); /* lists of rows, and folds, also while they get more */
 	return table->mem->used_bytes + n * ROW_SCRATCH + text_memory(table) + training + kept +
 		   (INT64_C(16) << 20);
 }

@@ -11,7 +11,8 @@
 #include "engine/search/fit_state.h"
 
 #define KEY_LEVEL 0x6c65766c /* what these random numbers are for */
-#define TIMED_ROWS 512       /* rows that prediction is timed on */
+#define KEY_SAMPLE 0x736d706c
+#define TIMED_ROWS 512 /* rows that prediction is timed on */
 
 static double
 megabytes(int64_t n_bytes)
@@ -176,6 +177,25 @@ check_finite(const AgContext *ctx, const AgTrained *trained, int64_t n_values)
 	return AG_OK;
 }
 
+/* So many of the split's training rows, at random, ascending (Knuth, TAOCP 2, algorithm 3.4.2 S). */
+static AgStatus
+sample_draw(const AgFit *fit, const AgContext *ctx, const AgSplit *split, int64_t n,
+			uint32_t **sample)
+{
+	uint64_t key = ag_key(ag_key(fit->options->random_state, KEY_SAMPLE), (uint64_t) split->number);
+	int64_t n_drawn = 0;
+
+	*sample = NULL;
+	if (n == 0 || n >= split->n_train)
+		return AG_OK;
+	AG_TRY(ag_get(ctx, (size_t) n, sizeof **sample, sample));
+	for (int64_t i = 0; i < split->n_train && n_drawn < n; i++)
+		if ((int64_t) ag_random_below(key, split->train_rows[i], (uint32_t) (split->n_train - i)) <
+			n - n_drawn)
+			(*sample)[n_drawn++] = split->train_rows[i];
+	return AG_OK;
+}
+
 /* job: which of the trainings that run at the same time. */
 static AgStatus
 train_on(AgFit *fit, const AgContext *ctx, AgFitRows *rows, const AgSplit *split,
@@ -185,7 +205,8 @@ train_on(AgFit *fit, const AgContext *ctx, AgFitRows *rows, const AgSplit *split
 	AgContext own = *ctx;
 	AgTraining training;
 	AgTrainData data;
-	int8_t *monotone;
+	uint32_t *sample = NULL;
+	int8_t *monotone = NULL;
 	AgStatus status;
 
 	own.gpu = ag_fit_gpu(model, job);
@@ -197,13 +218,22 @@ train_on(AgFit *fit, const AgContext *ctx, AgFitRows *rows, const AgSplit *split
 	training.last = last;
 	training.wants_oob = model->is_out_of_bag && keeps_rounds; /* a child, not a refit */
 	ag_fit_train_data(fit, split, &data);
-	AG_TRY(ag_fit_monotone(fit, ctx, model->config, &monotone));
+	AG_GO(sample_draw(fit, ctx, split, model->n_sample, &sample));
+	if (sample != NULL)
+	{
+		data.train_rows = sample;
+		data.n_train = model->n_sample;
+		training.split += AG_FIT_SAMPLE_SPLIT;
+	}
+	AG_GO(ag_fit_monotone(fit, ctx, model->config, &monotone));
 	data.monotone = monotone;
 	data.cuts = cuts;
 	data.keeps_rounds = keeps_rounds;
 	status = ag_family_train(&own, rows, &training, &data, trained);
-	ag_mem_free(ctx->mem, monotone);
 	ag_fit_keep_gpu(fit, model, job, trained);
+done:
+	ag_mem_free(ctx->mem, monotone);
+	ag_mem_free(ctx->mem, sample);
 	return status;
 }
 
@@ -295,18 +325,26 @@ single_fit(AgFit *fit, const AgContext *ctx, bool last, AgFitModel *model)
 static void
 model_name(const AgFit *fit, AgFitModel *model)
 {
-	const AgReplayModel *refit = ag_replay_refit(fit->options, model->config->name);
+	const AgReplayModel *refit = ag_replay_refit(fit->options, model->config->name), *replayed;
 
 	model->is_bag = fit->validation.n_folds > 0;
-	/* what stackers learn from depends on the fold that they go without: see fit_nested.c */
-	model->is_out_of_bag =
-		model->is_bag && model->level == 1 && ag_fit_is_out_of_bag(fit, model->config);
 	if (refit != NULL)
 		snprintf(model->name, sizeof model->name, "%s", refit->name);
 	else if (model->is_bag)
 		snprintf(model->name, sizeof model->name, "%s_BAG_L%d", model->config->name, model->level);
 	else
 		snprintf(model->name, sizeof model->name, "%s", model->config->name);
+	if (fit->options->replay != NULL)
+	{
+		replayed = ag_replay_find(fit->options, model->name);
+		model->is_out_of_bag = replayed != NULL && replayed->is_out_of_bag;
+		model->n_sample = replayed != NULL ? replayed->n_sample : 0;
+		return;
+	}
+	/* what stackers learn from depends on the fold that they go without: see fit_nested.c */
+	model->is_out_of_bag =
+		model->is_bag && model->level == 1 && ag_fit_is_out_of_bag(fit, model->config);
+	model->n_sample = ag_fit_sample_rows(fit, model->config);
 }
 
 int
@@ -331,11 +369,15 @@ static void
 resources_tell(AgFit *fit, const AgContext *ctx, const AgFitModel *model)
 {
 	ag_fit_tell_plan(fit, model);
+	if (model->n_sample > 0)
+		ag_log(&fit->ctx, AG_LOG_NORMAL,
+			   "  learns from a sample of %lld rows, for want of time for all",
+			   (long long) model->n_sample);
 	ag_log(&fit->ctx, AG_LOG_RESOURCES, "  memory: %.1f MB in use, limit %.1f MB",
 		   megabytes(ctx->mem->used_bytes), megabytes(ctx->mem->limit_bytes));
 	if (fit->options->verbosity >= AG_LOG_TRACE)
 	{
-		const char *text = ag_fit_params_json(fit, model->config);
+		const char *text = ag_fit_params_json(fit, model);
 
 		ag_log(&fit->ctx, AG_LOG_TRACE, "  parameters: %s", text != NULL ? text : "?");
 	}

@@ -8,23 +8,23 @@
 #include "engine/base/threads.h"
 #include "engine/search/fit_state.h"
 
-/* Does no model after the m-th need the table's columns, and none that is fitted again? */
+/* Does no model after the one at hand need the table's columns, and none that is fitted again? */
 static bool
-is_last_reader(const AgFit *fit, int m)
+is_last_reader(const AgFit *fit, int at)
 {
-	const AgModelConfig *models = fit->options->models;
-	int first = fit->options->refit_full != AG_REFIT_NONE || ag_fit_retrains(fit) ? 0 : m + 1;
+	const AgModelConfig *own = ag_fit_config(fit, at);
+	int first = fit->options->refit_full != AG_REFIT_NONE || ag_fit_retrains(fit) ? 0 : at + 1;
 
-	if (fit->n_levels > 1 || fit->validation.is_held_out)
+	if (fit->n_levels > 1 || fit->validation.is_held_out || ag_fit_may_spare(fit))
 		return false;
 	for (int i = first; i < fit->options->n_models; i++)
-		if (!ag_family_shares_rows(&models[m], &models[i]) || models[i].search != NULL)
+		if (!ag_family_shares_rows(own, ag_fit_config(fit, i)) ||
+			ag_fit_config(fit, i)->search != NULL)
 			return false;
 	return true;
 }
 
-/* What planning takes a booster for: rounds, and seconds a round for each value on one CPU and for itself. */
-#define PLAN_ROUNDS 300
+/* What planning takes a booster for, until one has been measured: seconds a round for each value on one CPU, and for itself. */
 #define PLAN_VALUE_S 3e-9
 #define PLAN_ROUND_S 5e-5
 #define PLAN_CPUS 8 /* more don't make a booster quicker in proportion */
@@ -58,7 +58,9 @@ ag_fit_booster_seconds(const AgFit *fit)
 	double values = (double) fit->n_rows * (fit->pipeline->n_visible + 4);
 	int n_outputs = fit->label->n_classes == 2 ? 1 : ag_label_outputs(fit->label);
 
-	return slowness(fit) * PLAN_ROUNDS * n_outputs *
+	if (fit->booster_seconds > 0.0)
+		return fit->booster_seconds; /* measured on the machine as it is */
+	return slowness(fit) * AG_FIT_PLAN_ROUNDS * n_outputs *
 		   (values * PLAN_VALUE_S / (n_cpus < PLAN_CPUS ? n_cpus : PLAN_CPUS) + PLAN_ROUND_S);
 }
 
@@ -81,9 +83,9 @@ ag_fit_share(const AgFit *fit, double left, int waiting)
 
 /* Its share, and its own limit. */
 static int64_t
-model_deadline(const AgFit *fit, int m)
+model_deadline(AgFit *fit, int at)
 {
-	const AgModelConfig *config = &fit->options->models[m];
+	const AgModelConfig *config = ag_fit_config(fit, at);
 	int64_t now = ag_clock_ns(), deadline = fit->ctx.deadline_ns;
 
 	if (deadline != INT64_MAX)
@@ -92,7 +94,9 @@ model_deadline(const AgFit *fit, int m)
 
 		if (fit->n_models > 0 || left > fit->forms_seconds) /* else there may be this one only */
 			deadline =
-				now + (int64_t) (ag_fit_share(fit, left, fit->options->n_models - m - 1) * 1e9);
+				now + (int64_t) (fmin(ag_fit_share(fit, left, fit->options->n_models - at - 1),
+									  ag_fit_net_seconds(fit, at)) *
+								 1e9);
 	}
 	if (fit->options->replay == NULL && config->max_time_limit < 1e9 &&
 		now + (int64_t) (config->max_time_limit * 1e9) < deadline)
@@ -224,13 +228,13 @@ model_keep(AgFit *fit, AgFitModel *model)
  * the table: then columns go as they are binned.
  */
 static AgStatus
-forms_make(AgFit *fit, AgContext *ctx, int m)
+forms_make(AgFit *fit, AgContext *ctx, int at)
 {
-	const AgModelConfig *config = &fit->options->models[m];
+	const AgModelConfig *config = ag_fit_config(fit, at);
 	int64_t began = ag_clock_ns();
 	AgStatus status;
 
-	if (is_last_reader(fit, m) || config->search != NULL)
+	if (is_last_reader(fit, at) || config->search != NULL)
 		return AG_OK;
 	if (fit->n_models == 0) /* one model is worth some of what is kept for storing */
 		ctx->deadline_ns = fit->host->deadline_ns;
@@ -256,8 +260,9 @@ is_too_late(const AgFit *fit)
  * first one for the case that nothing works.
  */
 static AgStatus
-model_run(AgFit *fit, int m, AgError *failure)
+model_run(AgFit *fit, int at, AgError *failure)
 {
+	const AgModelConfig *config = ag_fit_config(fit, at);
 	AgContext ctx = fit->ctx;
 	AgFitModel *model = &fit->models[fit->n_models];
 	AgError err;
@@ -265,13 +270,13 @@ model_run(AgFit *fit, int m, AgError *failure)
 	int64_t began;
 	AgStatus status;
 
-	ag_fit_model_begin(fit, &fit->options->models[m], model);
+	ag_fit_model_begin(fit, config, model);
 	ag_error_init(&err);
 	ctx.error = &err;
 	began = ag_clock_ns();
-	status = forms_make(fit, &ctx, m);
-	ctx.deadline_ns = model_deadline(fit, m);
-	snprintf(phase, sizeof phase, "fitting %s (%d of %d)", model->name, m + 1,
+	status = forms_make(fit, &ctx, at);
+	ctx.deadline_ns = model_deadline(fit, at);
+	snprintf(phase, sizeof phase, "fitting %s (%d of %d)", model->name, at + 1,
 			 fit->options->n_models);
 	if (ctx.deadline_ns == INT64_MAX)
 		ag_log(&fit->ctx, AG_LOG_NORMAL, "Fitting model %s ...", model->name);
@@ -279,15 +284,16 @@ model_run(AgFit *fit, int m, AgError *failure)
 		ag_log(&fit->ctx, AG_LOG_NORMAL, "Fitting model %s ... at most %.1f s", model->name,
 			   -ag_fit_seconds(ctx.deadline_ns));
 	fit->phase = phase;
-	fit->at_model = m;
+	fit->at_model = at;
 	fit->model_began_ns = began;
 	fit->model_deadline_ns = ctx.deadline_ns;
 	ag_progress(&fit->ctx, phase, 0.0);
 	if (status == AG_OK)
-		status = ag_fit_search_begin(fit, &ctx, m);
+		status = ag_fit_search_begin(fit, &ctx, config);
 	if (status == AG_OK)
-		status = ag_fit_model(fit, &ctx, is_last_reader(fit, m), model);
+		status = ag_fit_model(fit, &ctx, is_last_reader(fit, at), model);
 	fit->phase = NULL;
+	ag_fit_order_took(fit, config, ag_fit_seconds(fit->model_began_ns));
 	ag_outlook_took(&fit->outlook, model->config->family->id,
 					ag_outlook_units(model->config->family->id) * ag_fit_n_children(fit, model),
 					ag_fit_seconds(fit->model_began_ns));
@@ -327,24 +333,26 @@ ag_fit_is_for_level(AgFit *fit, const AgModelConfig *config)
 	AgFitModel model;
 
 	ag_fit_model_begin(fit, config, &model);
-	if (fit->options->replay != NULL && ag_replay_find(fit->options, model.name) == NULL)
+	if (fit->options->replay != NULL)
+		return ag_replay_find(fit->options, model.name) != NULL;
+	if (ag_fit_is_left_out(fit, config))
 		return false;
-	return fit->level == 1 ||
-		   (config->family->id != AG_FAMILY_KNN && ag_fit_search_goes_up(fit, config));
+	return fit->level == 1 || (config->family->id != AG_FAMILY_KNN && !config->never_stacks &&
+							   ag_fit_search_goes_up(fit, config));
 }
 
-/* Those from the m-th on. */
+/* Those from that place on. */
 static void
-never_begun(AgFit *fit, int m)
+never_begun(AgFit *fit, int at)
 {
 	fit->model_began_ns = 0;
-	for (; m < fit->options->n_models; m++)
+	for (; at < fit->options->n_models; at++)
 	{
 		AgFitModel model;
 
-		if (!ag_fit_is_for_level(fit, &fit->options->models[m]))
+		if (!ag_fit_is_for_level(fit, ag_fit_config(fit, at)))
 			continue;
-		ag_fit_model_begin(fit, &fit->options->models[m], &model);
+		ag_fit_model_begin(fit, ag_fit_config(fit, at), &model);
 		ag_fit_failure_add(fit, &model, AG_ERR_TIME, "no time was left to begin it");
 	}
 }
@@ -379,7 +387,8 @@ level_fit(AgFit *fit, AgError *failure)
 	int64_t deadline = fit->ctx.deadline_ns;
 	int n = fit->options->n_models;
 
-	for (int m = 0; m < n; m++)
+	AG_TRY(ag_fit_order_begin(fit));
+	for (int at = 0; at < n; at++)
 	{
 		AG_TRY(ag_check_cancel(&fit->ctx));
 		if (deadline != INT64_MAX)
@@ -387,12 +396,14 @@ level_fit(AgFit *fit, AgError *failure)
 		if (is_too_late(fit))
 		{
 			if (fit->n_models > 0)
-				ag_log(&fit->ctx, AG_LOG_NORMAL, "No time is left for %d of %d models", n - m, n);
-			never_begun(fit, m);
+				ag_log(&fit->ctx, AG_LOG_NORMAL, "No time is left for %d of %d models", n - at, n);
+			fit->is_pressed = true;
+			never_begun(fit, at);
 			break;
 		}
-		if (ag_fit_is_for_level(fit, &fit->options->models[m]))
-			AG_TRY(model_run(fit, m, failure));
+		ag_fit_order_next(fit, at);
+		if (ag_fit_is_for_level(fit, ag_fit_config(fit, at)))
+			AG_TRY(model_run(fit, at, failure));
 	}
 	fit->at_model = n;
 	if (fit->n_models == 0)
@@ -457,10 +468,13 @@ ag_fit_models(AgFit *fit)
 	fit->rows.ctx = &fit->ctx;
 	fit->rows.pipeline = fit->pipeline;
 	fit->rows.table = fit->table;
+	fit->order = NULL; /* of another arena, if any */
+	fit->level = 1;
+	AG_TRY(ag_fit_tell_left_out(fit));
 	AG_TRY(ag_fit_take_sample(fit));
 	AG_TRY(levels_fit(fit, &failure));
 	if (fit->n_models > 0)
-		return AG_OK;
+		return ag_fit_spare_set(fit);
 	if (failure.status == AG_OK || failure.status == AG_ERR_TIME)
 		return ag_fit_time_error(fit, fit->ctx.error);
 	if (fit->ctx.error != NULL && fit->ctx.error->status == AG_OK)

@@ -55,9 +55,8 @@ take_scored(AgFit *fit, const AgContext *ctx, const double *oob, AgFitModel *mod
 AgStatus
 ag_fit_out_of_bag(AgFit *fit, AgContext *ctx, AgFitModel *model)
 {
-	const AgValidation *v = &fit->validation;
 	AgTrained *trained = &model->children[0];
-	AgSplit all = {.number = v->n_folds * v->n_sets + 2}; /* the rows of a refit */
+	AgSplit all = {.number = ag_fit_all_rows_number(fit)}; /* the rows of a refit */
 	AgStatus status;
 
 	AG_TRY(ag_get(ctx, (size_t) fit->n_rows, sizeof *all.train_rows, &all.train_rows));

@@ -71,8 +71,9 @@ choice_write(AgWriter *out, const AgParamSpec *spec, const void *params, const c
 }
 
 static void
-params_write(AgWriter *out, const AgModelConfig *config)
+params_write(AgWriter *out, const AgFitModel *model)
 {
+	const AgModelConfig *config = model->config;
 	const AgFamily *family = config->family;
 	bool first = true;
 
@@ -108,16 +109,21 @@ params_write(AgWriter *out, const AgModelConfig *config)
 		else
 			ag_json_number(out, config->early_stop);
 	}
+	if (model->is_out_of_bag)
+	{
+		ag_json_key(out, &first, "ag.ens.use_child_oof");
+		ag_json_raw(out, "true");
+	}
 	ag_json_raw(out, "}");
 }
 
 char *
-ag_fit_params_json(AgFit *fit, const AgModelConfig *config)
+ag_fit_params_json(AgFit *fit, const AgFitModel *model)
 {
 	AgWriter out;
 
 	ag_writer_init(&out, fit->ctx.mem);
-	params_write(&out, config);
+	params_write(&out, model);
 	return ag_json_take(&out, &fit->arena);
 }
 
@@ -229,11 +235,13 @@ model_write(AgWriter *out, const AgFitModel *model)
 		key_number(out, &first, "rounds_full", model->full.rounds);
 	if (model->has_all_rows)
 		key_flag(out, &first, "all_rows", true);
+	if (model->n_sample > 0)
+		key_number(out, &first, "sample", (double) model->n_sample);
 	key_text(out, &first, "stopped_by", ended_by(model));
 	ag_trained_devices(model->children, model->n_children, devices, sizeof devices);
 	key_text(out, &first, "device", devices);
 	ag_json_key(out, &first, "params");
-	params_write(out, model->config);
+	params_write(out, model);
 	ag_json_raw(out, "}");
 }
 

@@ -183,8 +183,8 @@ model_refit(AgFit *fit, const AgSplit *all, AgFitModel *model)
 }
 
 /* How much depends on each model: its weight in the best ensemble, and that of the models that look at it. */
-static void
-weights_find(const AgFit *fit, const char *best, double *weights)
+void
+ag_fit_weights(const AgFit *fit, const char *best, double *weights)
 {
 	const AgFitEnsemble *ensemble = ag_fit_find_ensemble(fit, best);
 
@@ -239,7 +239,7 @@ refit_all(AgFit *fit, const AgSplit *all)
 
 	if (done == NULL || weights == NULL)
 		return ag_mem_error(fit->ctx.mem, (size_t) fit->n_models * sizeof *weights, fit->ctx.error);
-	weights_find(fit, best, weights);
+	ag_fit_weights(fit, best, weights);
 	for (int n = 0; n < fit->n_models; n++)
 	{
 		int i = next_model(fit, weights, done);
@@ -272,7 +272,7 @@ ag_fit_refit(AgFit *fit)
 		return AG_OK;
 	}
 	memset(&all, 0, sizeof all);
-	all.number = v->n_folds * v->n_sets + 2;
+	all.number = ag_fit_all_rows_number(fit);
 	AG_TRY(ag_get(&fit->ctx, (size_t) fit->n_rows, sizeof *all.train_rows, &all.train_rows));
 	for (int64_t r = 0; r < fit->n_rows; r++)
 		all.train_rows[all.n_train++] = (uint32_t) r;

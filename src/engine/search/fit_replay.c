@@ -123,6 +123,16 @@ model_write(AgWriter *out, const AgFit *fit, const AgFitModel *model)
 		ag_json_key(out, &first, "slow");
 		ag_json_raw(out, "true");
 	}
+	if (model->is_out_of_bag)
+	{
+		ag_json_key(out, &first, "child_oof");
+		ag_json_raw(out, "true");
+	}
+	if (model->n_sample > 0)
+	{
+		ag_json_key(out, &first, "sample");
+		ag_json_number(out, (double) model->n_sample);
+	}
 	children_write(out, fit, model, &first);
 	ag_json_raw(out, "}");
 }
@@ -256,6 +266,11 @@ ag_fit_replay_write(const AgFit *fit, AgWriter *out)
 	ag_json_number(out, v->n_folds);
 	ag_json_key(out, &first, "num_bag_sets");
 	ag_json_number(out, v->n_folds > 0 ? v->n_sets : 1);
+	if (v->n_spare_sets > 0)
+	{
+		ag_json_key(out, &first, "spare_set");
+		ag_json_raw(out, "true");
+	}
 	ag_json_key(out, &first, "num_stack_levels");
 	ag_json_number(out, fit->n_levels - 1);
 	ag_json_key(out, &first, "time_zone");

@@ -32,9 +32,8 @@ scores_gather(const AgFit *fit, const AgModelConfig *config, double *scores)
 }
 
 AgStatus
-ag_fit_search_begin(AgFit *fit, const AgContext *ctx, int m)
+ag_fit_search_begin(AgFit *fit, const AgContext *ctx, const AgModelConfig *config)
 {
-	const AgModelConfig *config = &fit->options->models[m];
 	AgSearch *search = config->search;
 	double *scores, *point;
 	char text[256];

@@ -12,6 +12,13 @@
 
 #define AG_FIT_MIN_HOLDOUT_ROWS 10  /* fewer rows are all trained on */
 #define AG_FIT_ROUNDS_UNWATCHED 100 /* rounds without validation rows, unless the user says */
+#define AG_FIT_PLAN_ROUNDS 300      /* that a booster of moderate size is taken for */
+#define AG_FIT_SAMPLE_SPLIT                                                                        \
+	0x100000 /* is added to the number of a split of which a sample is taken */
+
+/* Less time than that is short: no second level, no trial of one, and what fit_order.c does. */
+#define AG_FIT_SHORT_SECONDS 299.0
+#define AG_FIT_SPARE_SECONDS 599.0 /* from which on there may be a spare set of folds */
 
 #define AG_FIT_NO_FOLD 255 /* a row that is in every fold's training part */
 #define AG_FIT_HELD 254    /* one that is in none: held back from all of them */
@@ -30,8 +37,9 @@ typedef struct AgValidation
 {
 	double fraction;     /* held out, as asked or by the rule; 0: none */
 	int n_folds, n_sets; /* 0: no bagging */
-	uint8_t *fold_of;    /* [n_sets][n_rows], or AG_FIT_NO_FOLD; NULL without bagging */
-	AgSplit split;       /* the rows held out */
+	int n_spare_sets;    /* dealt behind the n_sets: 1 where time was left for it, else 0 */
+	uint8_t *fold_of; /* [n_sets + n_spare_sets][n_rows], or AG_FIT_NO_FOLD; NULL without bagging */
+	AgSplit split;    /* the rows held out */
 	/* the rows that scores are of, ascending, and their labels: one of the two */
 	int64_t n_scored;
 	uint32_t *scored_rows; /* the split's valid_rows without bagging */
@@ -51,6 +59,7 @@ typedef struct AgFitModel
 	int fit_order;
 	bool is_bag;
 	bool is_out_of_bag;  /* a bag of one child of all rows, scored by its out-of-bag predictions */
+	int64_t n_sample;    /* rows of a split that it learns from; 0: all of them */
 	int n_children;      /* trained; 1 unless it is a bag */
 	AgTrained *children; /* in the arena; their valid_proba is given back already */
 	int *child_at;       /* of a bag's children: set × folds + fold */
@@ -160,12 +169,18 @@ typedef struct AgFit
 	int64_t n_rows, n_left_out, n_rare; /* n_rare: of those left out, for their class */
 	struct AgFitDevices *devices; /* that were opened, a trial's too; in the fit's own arena */
 	double forms_seconds;         /* the most that forms of the rows have taken */
-	double least_share; /* seconds below which a model isn't worth beginning, as far as known */
+	double booster_seconds;       /* of a booster of moderate size, as measured; 0: it wasn't */
+	int *order;             /* [options->n_models] which is fitted when; NULL: as they stand */
+	int64_t level_began_ns; /* of the level at work */
+	double net_seconds;     /* that its nets have taken so far */
+	int n_nets;             /* which were so many */
+	double least_share;     /* seconds below which a model isn't worth beginning, as far as known */
 	double promised_seconds; /* from the start of the call to the deadline; INFINITY: none */
 	double reserve_seconds; /* of those, for the results' way to the catalogue; 0 without a limit */
 	int64_t began_ns, began_cpu_ns; /* of the clock, and of the process's */
 
 	bool is_trial;                              /* nothing of it will be stored */
+	bool is_pressed;                            /* models were not begun for want of time */
 	int n_levels;                               /* to fit: 1 without stacking */
 	int level;                                  /* at work, from 1 on */
 	AgFitLevel levels[AG_MAX_STACK_LEVELS + 1]; /* [level - 1]; of the first only room */
@@ -183,7 +198,7 @@ typedef struct AgFit
 	int n_fitted;       /* models and ensembles so far: numbers their order */
 
 	const char *phase; /* of the model in work, for progress */
-	int at_model; /* of the options' models; -1: before the level's first; n_models: past them all */
+	int at_model;      /* in the order; -1: before the level's first; n_models: past them all */
 	int64_t model_began_ns, model_deadline_ns;
 	AgOutlook outlook;            /* of what is done */
 	const AgOutlook *refits_left; /* what waits, while models are fitted again; NULL: before that */
@@ -222,6 +237,8 @@ AgStatus ag_fit_split(AgFit *fit);
 AgStatus ag_fit_deal(AgFit *fit, int set, uint8_t *fold_of);
 /* The split of one fold (0..) of a set (0..), into one whose lists have room for every row. */
 void ag_fit_split_fold(const AgFit *fit, int set, int fold, AgSplit *split);
+/* The number of a split that is all rows: no fold's, of any set. */
+int ag_fit_all_rows_number(const AgFit *fit);
 void ag_validation_free(const AgContext *ctx, AgValidation *validation);
 /* The labels of scored_rows, gathered. */
 AgStatus ag_fit_gather_labels(AgFit *fit);
@@ -238,10 +255,10 @@ AgStatus ag_fit_models(AgFit *fit);
  * has so much else to do that everything takes longer.
  */
 int64_t ag_fit_store_ns(const AgFit *fit);
-/* Seconds that a booster of moderate size may take on the rows, roughly: for planning, before anything is measured. */
+/* Seconds that a booster of moderate size may take on the rows, roughly: as measured, or guessed. */
 double ag_fit_booster_seconds(const AgFit *fit);
-/* fit_search.c. Decides on the m-th configuration's parameters where it is a trial; may the models above have it, too? */
-AgStatus ag_fit_search_begin(AgFit *fit, const AgContext *ctx, int m);
+/* fit_search.c. Decides on the configuration's parameters where it is a trial; may the models above have it, too? */
+AgStatus ag_fit_search_begin(AgFit *fit, const AgContext *ctx, const AgModelConfig *config);
 bool ag_fit_search_goes_up(const AgFit *fit, const AgModelConfig *config);
 /* The points of all trials, as a JSON array. */
 void ag_fit_search_write(const AgFit *fit, AgWriter *out);
@@ -267,6 +284,22 @@ AgStatus ag_fit_pool(AgFit *fit, int num_cpus, struct AgPool **own, AgContext *c
 void ag_fit_model_free(AgFit *fit, AgFitModel *model);
 /* Seconds of what is left for a model while others wait. */
 double ag_fit_share(const AgFit *fit, double left, int waiting);
+/*
+ * fit_order.c. Is time so short that a set of our own is not all fitted as it stands? The configuration that is fitted at-th (0..) on
+ * the level at work.
+ */
+bool ag_fit_is_short(const AgFit *fit);
+const AgModelConfig *ag_fit_config(const AgFit *fit, int at);
+/* Is it on no level of this fit? Says so of all that are, once; an error when all are. */
+bool ag_fit_is_left_out(const AgFit *fit, const AgModelConfig *config);
+AgStatus ag_fit_tell_left_out(AgFit *fit);
+/* Rows of a split that it is to learn from; 0: all. */
+int64_t ag_fit_sample_rows(const AgFit *fit, const AgModelConfig *config);
+/* Before a level; before its at-th, which may become another; what is left for that one where it is a net and others wait (else INFINITY); and what it took. */
+AgStatus ag_fit_order_begin(AgFit *fit);
+void ag_fit_order_next(AgFit *fit, int at);
+double ag_fit_net_seconds(AgFit *fit, int at);
+void ag_fit_order_took(AgFit *fit, const AgModelConfig *config, double seconds);
 /* Is the configuration one for the level at work? */
 bool ag_fit_is_for_level(AgFit *fit, const AgModelConfig *config);
 /* fit_model.c: what a training on the split's rows learns from; its bins come later. */
@@ -293,6 +326,11 @@ AgStatus ag_fit_value(AgFit *fit, const AgContext *ctx, int64_t n, const double 
 int ag_fit_round_by(const AgTrained *const *children, int n, int by_default);
 /* fit_bag.c: trains the children, and scores them on the rows they haven't seen. How many run at a time, CPUs permitting. */
 AgStatus ag_fit_bag(AgFit *fit, AgContext *ctx, AgFitModel *model);
+/*
+ * A bag with all children of its only set: those of the spare set beside them, for which there is room, and its score by both. AG_ERR_TIME:
+ * not all of them were done in time.
+ */
+AgStatus ag_fit_bag_again(AgFit *fit, AgContext *ctx, AgFitModel *model);
 /* How many it will have, if time allows; 1 where it is no bag. */
 int ag_fit_n_children(const AgFit *fit, const AgFitModel *model);
 /*
@@ -312,6 +350,13 @@ int ag_folds_at_a_time(const AgFitOptions *options, int64_t n_rows);
 /* fit_heldout.c: adds a child's predictions of the scored rows, which are held out from all folds, to proba. */
 AgStatus ag_fit_held_predict(AgFit *fit, const AgContext *ctx, const AgTrained *trained,
 							 double *proba);
+/*
+ * fit_early.c: before folds are chosen, how well the label can be predicted and how long that takes, by a small part of the time. fit_spare.c: a
+ * second set of folds where time is left; may there be one?
+ */
+AgStatus ag_fit_early(AgFit *fit);
+bool ag_fit_may_spare(const AgFit *fit);
+AgStatus ag_fit_spare_set(AgFit *fit);
 /* fit_failures.c. The message is copied. As a JSON array, one object a model. */
 void ag_fit_failure_add(AgFit *fit, const AgFitModel *model, AgStatus status, const char *message);
 void ag_fit_failures_write(const AgFit *fit, AgWriter *out);
@@ -385,6 +430,8 @@ const AgFitEnsemble *ag_fit_find_ensemble(const AgFit *fit, const char *name);
 /* fit_refit.c. When models have to be done so that there is time to fit them again, and fitting them again. */
 int64_t ag_fit_models_deadline(const AgFit *fit);
 bool ag_fit_retrains(const AgFit *fit);
+/* How much depends on each model of what the one of that name combines: weights[n_models]. */
+void ag_fit_weights(const AgFit *fit, const char *best, double *weights);
 AgStatus ag_fit_refit(AgFit *fit);
 /* AG_ERR_TIME or AG_ERR_MEMORY, then with err, of a training that was cut short by it before so many rounds (0: whatever they come to). */
 AgStatus ag_fit_check_whole(const AgTrained *trained, int rounds, AgError *err);
@@ -401,7 +448,7 @@ AgStatus ag_fit_members(AgFit *fit, AgFitMember **members, int *n);
 /* fit_report.c: everything to the sink. */
 AgStatus ag_fit_report(AgFit *fit);
 /* The hyperparameters as JSON, in the fit's arena; NULL when out of memory. */
-char *ag_fit_params_json(AgFit *fit, const AgModelConfig *config);
+char *ag_fit_params_json(AgFit *fit, const AgFitModel *model);
 /* Likewise a training's history. */
 char *ag_fit_history_json(AgFit *fit, const AgHistory *history);
 /* fit_plan.c: the executed plan as JSON, likewise. */

@@ -142,6 +142,12 @@ parse_ag_args_fit(OptionParser *p, const AgOptionNode *node)
 }
 
 static AgStatus
+parse_ag_args(OptionParser *p, const AgOptionNode *node)
+{
+	return ag_naming_parse(node, &p->args.naming, p->err);
+}
+
+static AgStatus
 parse_included(OptionParser *p, const AgOptionNode *node)
 {
 	p->included = node;
@@ -222,6 +228,7 @@ parse_num_bag_sets(OptionParser *p, const AgOptionNode *node)
 	if (!ag_option_integer(node, 1, AG_MAX_BAG_SETS, &value))
 		return ag_option_reject(node, "an integer from 1 to 20", p->err);
 	p->out->num_bag_sets = (int) value;
+	p->out->bag_sets_said = true;
 	return AG_OK;
 }
 
@@ -500,6 +507,7 @@ static const struct
 	{"problem_type", parse_problem_type},
 	{"eval_metric", parse_eval_metric},
 	{"hyperparameters", parse_hyperparameters},
+	{"ag_args", parse_ag_args},
 	{"ag_args_fit", parse_ag_args_fit},
 	{"ag_args_ensemble", parse_ag_args_ensemble},
 	{"included_model_types", parse_included},
@@ -706,20 +714,6 @@ refit_check(OptionParser *p)
 				 out->set_best_to_refit_full ? "set_best_to_refit_full"
 											 : "ag_args_ensemble.save_bag_folds");
 	ag_error_hint(p->err, "Set \"refit_full\" to true.");
-	return AG_ERR_OPTION;
-}
-
-AgStatus
-ag_options_check_metric(AgMetric metric, AgProblem problem, AgError *err)
-{
-	if (ag_metric_fits(metric, problem))
-		return AG_OK;
-	ag_error_set(err, AG_ERR_OPTION, "metric \"%s\" does not fit a %s problem",
-				 ag_metric_name(metric), ag_problem_name(problem));
-	ag_error_hint(err,
-				  "Choose another \"eval_metric\" (the default here is \"%s\"), or set "
-				  "\"problem_type\".",
-				  ag_metric_name(ag_metric_default(problem)));
 	return AG_ERR_OPTION;
 }
 

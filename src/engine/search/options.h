@@ -97,6 +97,14 @@ typedef struct AgPrepAsked
 	bool target, crosses, group_by;
 } AgPrepAsked;
 
+/* Are bags of families that can say it themselves one model that says of each row what it would without it? */
+typedef enum AgChildOof
+{
+	AG_CHILD_OOF_AUTO = 0, /* where that is honest */
+	AG_CHILD_OOF_OFF,
+	AG_CHILD_OOF_ON
+} AgChildOof;
+
 /* Directions by column; columns without one are free. */
 typedef struct AgMonotone
 {
@@ -117,6 +125,11 @@ typedef struct AgModelConfig
 	double max_time_limit;  /* seconds; INFINITY: none */
 	bool use_fp16;          /* asked for; a family it means nothing to says so */
 	AgPrepAsked prep;
+	double priority;            /* the higher, the earlier; of a set NAN: as it stands there */
+	bool is_named;              /* its family was asked for by included_model_types */
+	bool never_stacks;          /* not fitted above the first level */
+	bool never_base;            /* no model of a higher level looks at it */
+	uint32_t problems;          /* 1 << AgProblem of those that it is for; 0: all */
 	const AgMonotone *monotone; /* its own, or the fit's; NULL: none */
 	char *params_json;          /* what was given, as JSON, for the catalogue; arena */
 	struct AgSearch *search;    /* that it is a trial of; NULL: of none */
@@ -139,6 +152,8 @@ typedef struct AgReplayModel
 	int *children;    /* [n_children] which of a bag's they are, ascending; NULL: the first ones */
 	const struct AgCuts *cuts; /* [n_children] what else the time decided; NULL: nothing */
 	bool is_full;              /* fitted again on all rows */
+	bool is_out_of_bag;        /* a bag of one child of all rows */
+	int64_t n_sample;          /* rows that it learns from; 0: all of its split's */
 	bool is_slow;              /* beyond the infer_limit */
 	const char *config;        /* of a plan that is_refit: the configuration's name; else NULL */
 } AgReplayModel;
@@ -171,6 +186,7 @@ typedef struct AgReplay
 {
 	int n_models;
 	AgReplayModel *models; /* no others are fitted */
+	bool has_spare_set;    /* of folds, beside num_bag_sets: some models have children of it */
 	int n_parts;           /* of the folds, for what stackers learn from; 0: there were none */
 	int n_levels;          /* above the first */
 	AgReplayLevel levels[AG_MAX_STACK_LEVELS];
@@ -212,6 +228,7 @@ typedef struct AgFitOptions
 	double holdout_frac;  /* NAN: the rule */
 	int num_bag_folds;    /* 0: none; -1: not given */
 	int num_bag_sets;     /* 1.. */
+	bool bag_sets_said;   /* by the user: no more than those */
 	bool auto_stack;      /* folds and stack levels by the number of rows */
 	int num_stack_levels; /* levels above the first; -1: not given */
 	AgDynamic dynamic_stacking;
@@ -225,7 +242,7 @@ typedef struct AgFitOptions
 	bool retrain_full; /* models validated on rows held out are trained on these, too, at last */
 	bool keep_only_best;
 	bool fit_weighted_ensemble;
-	bool
+	AgChildOof
 		use_child_oof; /* forests in bags: one of all rows, validated by its out-of-bag predictions */
 	bool save_bag_folds;                   /* children of a bag that was fitted again are kept */
 	bool folds_parallel, folds_sequential; /* as fold_fitting_strategy says; neither: as fits */

@@ -78,6 +78,7 @@ ag_fit_args_default(AgFitArgs *args)
 	args->early_stop = -1;
 	args->use_fp16 = false;
 	memset(&args->prep, 0, sizeof args->prep);
+	ag_naming_default(&args->naming);
 }
 
 static AgStatus
@@ -153,9 +154,8 @@ fit_args_offer(AgNearest *nearest)
 		ag_nearest_offer(nearest, other_args[i].name);
 }
 
-/* An argument of that label that nobody knows; nearest: the ones there are, offered. */
-static AgStatus
-argument_unknown(const AgOptionNode *node, const AgNearest *nearest, AgError *err)
+AgStatus
+ag_option_argument_unknown(const AgOptionNode *node, const AgNearest *nearest, AgError *err)
 {
 	char label[AG_MAX_OPTION_PATH + 1];
 
@@ -186,7 +186,7 @@ ag_fit_args_parse(const AgOptionNode *node, AgFitArgs *args, AgError *err)
 
 			ag_nearest_init(&nearest, name);
 			fit_args_offer(&nearest);
-			return argument_unknown(child, &nearest, err);
+			return ag_option_argument_unknown(child, &nearest, err);
 		}
 	}
 	return AG_OK;
@@ -249,7 +249,8 @@ ensemble_arg_parse(const AgOptionNode *node, AgFitOptions *options, AgFitArgs *a
 	{
 		if (node->type != AG_JSON_BOOL)
 			return ag_option_reject(node, "true or false", err);
-		options->use_child_oof = strcmp(node->text, "true") == 0;
+		options->use_child_oof =
+			strcmp(node->text, "true") == 0 ? AG_CHILD_OOF_ON : AG_CHILD_OOF_OFF;
 		return AG_OK;
 	}
 	if (strcmp(node->key, "max_base_models") == 0)
@@ -305,7 +306,7 @@ ag_ensemble_args_parse(const AgOptionNode *node, AgFitOptions *options, AgFitArg
 		ag_nearest_offer(&nearest, "max_base_models_per_type");
 		for (size_t i = 0; i < sizeof other_ensemble_args / sizeof other_ensemble_args[0]; i++)
 			ag_nearest_offer(&nearest, other_ensemble_args[i].name);
-		return argument_unknown(child, &nearest, err);
+		return ag_option_argument_unknown(child, &nearest, err);
 	}
 	return AG_OK;
 }
@@ -313,13 +314,21 @@ ag_ensemble_args_parse(const AgOptionNode *node, AgFitOptions *options, AgFitArg
 void
 ag_models_ask_oob(AgFitOptions *options)
 {
-	for (int i = 0; i < options->n_models && options->use_child_oof; i++)
+	bool has_bags =
+		options->num_bag_folds > 0 || (options->auto_stack && options->num_bag_folds != 0);
+
+	bool any = options->use_child_oof == AG_CHILD_OOF_ON; /* however few its trees are */
+
+	if (options->use_child_oof == AG_CHILD_OOF_OFF || !has_bags)
+		return;
+	for (int i = 0; i < options->n_models; i++)
 	{
 		const AgModelConfig *config = &options->models[i];
 		AgForestParams *params = config->params;
 
 		if (config->family->id == AG_FAMILY_RF || config->family->id == AG_FAMILY_XT)
-			params->wants_oob = params->bootstrap;
+			params->wants_oob =
+				params->bootstrap && (any || params->n_estimators >= AG_FOREST_LEAST_TREES);
 		if (config->family->id == AG_FAMILY_KNN)
 			((AgKnnParams *) config->params)->wants_oob = true;
 	}
@@ -381,7 +390,7 @@ ag_trial_args_parse(const AgOptionNode *node, AgFitOptions *options, AgError *er
 		ag_nearest_init(&nearest, child->key);
 		ag_nearest_offer(&nearest, "detection_time_frac");
 		ag_nearest_offer(&nearest, "holdout_frac");
-		return argument_unknown(child, &nearest, err);
+		return ag_option_argument_unknown(child, &nearest, err);
 	}
 	return AG_OK;
 }

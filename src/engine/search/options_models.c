@@ -130,6 +130,11 @@ entry_parse(const AgOptionNode *node, const AgFitArgs *common, AgFitOptions *opt
 			continue;
 		if (strncmp(child->key, "ag.", 3) == 0)
 			AG_TRY(ag_fit_arg_parse(child, child->key + 3, &args, &known, err));
+		else if (strcmp(child->key, "ag_args") == 0)
+		{
+			AG_TRY(ag_naming_parse(child, &args.naming, err));
+			known = true;
+		}
 		else if (strncmp(child->key, "ag_args", 7) == 0 && ag_option_is_off(child, NULL))
 			known = true;
 		else if (strcmp(child->key, "ag_args_ensemble") == 0)
@@ -153,6 +158,7 @@ entry_parse(const AgOptionNode *node, const AgFitArgs *common, AgFitOptions *opt
 		if (!known)
 			AG_TRY(param_parse(child, model, err));
 	}
+	AG_TRY(ag_naming_apply(options, &args.naming, model, err));
 	model->early_stop = args.early_stop;
 	AG_TRY(ag_early_stop_settle(node, common, model, err));
 	AG_TRY(ag_search_space_default(node, options, model, err));
@@ -166,20 +172,6 @@ entry_parse(const AgOptionNode *node, const AgFitArgs *common, AgFitOptions *opt
 	return model->family->check != NULL ? model->family->check(model->params, err) : AG_OK;
 }
 
-/* The next of a family: "GBM", then "GBM_2", ... */
-static void
-model_name(AgFitOptions *options, const AgFamily *family, char *name, size_t size)
-{
-	int n = 1;
-
-	for (int i = 0; i < options->n_models; i++)
-		n += options->models[i].family == family;
-	if (n == 1)
-		snprintf(name, size, "%s", family->key);
-	else
-		snprintf(name, size, "%s_%d", family->key, n);
-}
-
 static AgStatus
 model_add(AgFitOptions *options, const AgFamily *family, const AgOptionNode *node,
 		  const AgFitArgs *common, AgError *err)
@@ -191,7 +183,6 @@ model_add(AgFitOptions *options, const AgFamily *family, const AgOptionNode *nod
 							"option \"hyperparameters\" has more than %d models", AG_MAX_MODELS);
 	model = &options->models[options->n_models];
 	model->family = family;
-	model_name(options, family, model->name, sizeof model->name);
 	model->params = ag_arena_alloc(&options->arena, 1, family->params_bytes);
 	if (model->params == NULL)
 		return ag_mem_error(options->arena.mem, family->params_bytes, err);
@@ -200,6 +191,7 @@ model_add(AgFitOptions *options, const AgFamily *family, const AgOptionNode *nod
 	model->monotone = options->monotone;
 	if (node == NULL)
 	{
+		AG_TRY(ag_naming_apply(options, &common->naming, model, err));
 		model->asked = common->asked;
 		model->bag = common->bag;
 		model->max_time_limit = common->max_time_limit;
@@ -280,8 +272,11 @@ list_models(const AgModelList *list, const AgOptionNode *included, const AgOptio
 
 		AG_TRY(family_wanted(included, excluded, ag_family(list->models[i].family)->key, &wanted,
 							 err));
-		if (wanted)
-			AG_TRY(list_model(&list->models[i], options, common, err));
+		if (!wanted)
+			continue;
+		AG_TRY(list_model(&list->models[i], options, common, err));
+		options->models[options->n_models - 1].is_named =
+			included != NULL && included->type != AG_JSON_NULL;
 	}
 	return AG_OK;
 }
@@ -301,8 +296,10 @@ list_complete(const AgModelList *list, const AgOptionNode *included, const AgOpt
 		AG_TRY(family_wanted(included, excluded, ag_family(plain.family)->key, &wanted, err));
 		for (int i = 0; i < list->n_models; i++)
 			wanted = wanted && list->models[i].family != plain.family;
-		if (wanted)
-			AG_TRY(list_model(&plain, options, common, err));
+		if (!wanted)
+			continue;
+		AG_TRY(list_model(&plain, options, common, err));
+		options->models[options->n_models - 1].is_named = true;
 	}
 	return AG_OK;
 }
@@ -463,45 +460,6 @@ list_find(const AgOptionNode *node, const AgModelList **list, AgError *err)
 	return AG_ERR_OPTION;
 }
 
-/* Whom a short time limit should leave first. */
-static int
-family_rank(AgFamilyId family)
-{
-	static const int ranks[AG_FAMILY_LAST] = {
-		[AG_FAMILY_GBM] = 1,      [AG_FAMILY_LR] = 2,     [AG_FAMILY_CAT] = 3,
-		[AG_FAMILY_NN_TORCH] = 4, [AG_FAMILY_XT] = 5,     [AG_FAMILY_RF] = 6,
-		[AG_FAMILY_XGB] = 7,      [AG_FAMILY_FASTAI] = 8, [AG_FAMILY_REALMLP] = 9,
-		[AG_FAMILY_TABM] = 10,    [AG_FAMILY_KNN] = 11,
-	};
-
-	return ranks[family];
-}
-
-/*
- * jsonb doesn't keep the order of an object's members, so it says nothing: the first of each family by rank, then the second
- * of each, and so on.
- */
-static void
-models_order(AgFitOptions *options)
-{
-	int place[AG_MAX_MODELS], n_of[AG_FAMILY_LAST] = {0};
-	AgModelConfig *models = options->models;
-
-	for (int i = 0; i < options->n_models; i++)
-		place[i] = n_of[models[i].family->id]++ * 100 + family_rank(models[i].family->id);
-	for (int i = 1; i < options->n_models; i++)
-		for (int k = i; k > 0 && place[k] < place[k - 1]; k--)
-		{
-			AgModelConfig model = models[k];
-			int at = place[k];
-
-			models[k] = models[k - 1];
-			models[k - 1] = model;
-			place[k] = place[k - 1];
-			place[k - 1] = at;
-		}
-}
-
 AgStatus
 ag_models_parse(const AgOptionNode *hyperparameters, const char *list_name,
 				const AgOptionNode *included, const AgOptionNode *excluded, const AgFitArgs *args,
@@ -527,7 +485,7 @@ ag_models_parse(const AgOptionNode *hyperparameters, const char *list_name,
 	else if (node->type == AG_JSON_OBJECT)
 	{
 		AG_TRY(families_parse(node, included, excluded, args, options, err));
-		models_order(options);
+		ag_naming_order(options);
 	}
 	else
 		return ag_option_reject(node, "\"default\" or an object of model families", err);

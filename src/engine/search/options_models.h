@@ -4,7 +4,17 @@
 #ifndef AG_OPTIONS_MODELS_H
 #define AG_OPTIONS_MODELS_H
 
+#include "engine/base/nearest.h"
 #include "engine/search/options_tree.h"
+
+/* What "ag_args" says, as far as given; empty texts: nothing. */
+typedef struct AgNaming
+{
+	char name[48], main[48], prefix[48], suffix[48];
+	double priority; /* NAN: not said */
+	bool never_stacks, never_base;
+	uint32_t problems;
+} AgNaming;
 
 /* The arguments of a model's fit that are understood (ag_args_fit and "ag." keys), as far as given. */
 typedef struct AgFitArgs
@@ -15,6 +25,7 @@ typedef struct AgFitArgs
 	int early_stop;        /* patience; -1 adaptive, 0 off */
 	bool use_fp16;
 	AgPrepAsked prep;
+	AgNaming naming;
 } AgFitArgs;
 
 void ag_fit_args_default(AgFitArgs *args);
@@ -44,6 +55,9 @@ AgStatus ag_monotone_parse(const AgOptionNode *node, AgArena *arena, AgMonotone 
 AgStatus ag_monotone_check(const AgFitOptions *options, AgError *err);
 /* Takes the configurations out that can't do what is asked for; AG_ERR_UNSUPPORTED with the reason when none is left. */
 AgStatus ag_models_leave_out(AgFitOptions *options, AgError *err);
+/* An argument that nobody knows, by its label; nearest: the ones there are, offered. */
+AgStatus ag_option_argument_unknown(const AgOptionNode *node, const AgNearest *nearest,
+									AgError *err);
 /* AG_ERR_UNSUPPORTED: <what> "<name>" is not supported yet. */
 AgStatus ag_option_unsupported(const char *what, const char *name, AgError *err);
 /* "auto" or a number; shared with the options num_gpus and num_cpus. */
@@ -83,6 +97,16 @@ AgStatus ag_early_stop_settle(const AgOptionNode *node, const AgFitArgs *common,
 
 /* options_features.c: "prep_params" of a model's fit. */
 AgStatus ag_prep_params_parse(const AgOptionNode *node, AgPrepAsked *prep, AgError *err);
+/*
+ * options_naming.c: reads an "ag_args" object over what naming holds; gives a model, the last of options' so far, its name, which no other has, and the rest
+ * of it; and puts models of an object, whose order says nothing, into the order in which they are fitted.
+ */
+void ag_naming_default(AgNaming *naming);
+AgStatus ag_naming_parse(const AgOptionNode *node, AgNaming *naming, AgError *err);
+AgStatus ag_naming_apply(const AgFitOptions *options, const AgNaming *naming, AgModelConfig *model,
+						 AgError *err);
+void ag_naming_order(AgFitOptions *options);
+
 /* "_feature_generator_kwargs" (options_features.c). */
 AgStatus ag_feature_args_parse(const AgOptionNode *node, AgFeatureParams *params, AgError *err);
 

@@ -115,6 +115,7 @@ model_read(AgArena *arena, const AgOptionNode *node, AgReplayModel *model, AgErr
 	const AgOptionNode *name = ag_option_child(node, "name");
 	const AgOptionNode *full = ag_option_child(node, "full");
 	const AgOptionNode *rounds = ag_option_child(node, "rounds");
+	const AgOptionNode *sample = ag_option_child(node, "sample");
 
 	if (name == NULL || name->type != AG_JSON_STRING || full == NULL ||
 		full->type != AG_JSON_BOOL || rounds == NULL)
@@ -125,6 +126,9 @@ model_read(AgArena *arena, const AgOptionNode *node, AgReplayModel *model, AgErr
 	model->is_full = strcmp(full->text, "true") == 0;
 	model->is_slow = ag_option_child(node, "slow") != NULL;
 	AG_TRY(name_read(arena, ag_option_child(node, "config"), &model->config, err));
+	model->is_out_of_bag = ag_option_child(node, "child_oof") != NULL;
+	if (sample != NULL && !ag_option_integer(sample, 1, INT64_C(1) << 40, &model->n_sample))
+		return ag_option_reject(sample, WHAT, err);
 	AG_TRY(rounds_read(arena, rounds, model, err));
 	AG_TRY(children_read(arena, ag_option_child(node, "children"), model, err));
 	return cuts_read(arena, ag_option_child(node, "cuts"), model, err);
@@ -355,6 +359,7 @@ ag_replay_parse(const AgOptionNode *node, AgFitOptions *out, AgError *err)
 	if (replay == NULL)
 		return ag_mem_error(arena->mem, sizeof *replay, err);
 	memset(replay, 0, sizeof *replay);
+	replay->has_spare_set = ag_option_child(node, "spare_set") != NULL;
 	replay->models = ag_arena_alloc(arena, (size_t) models->n_children + 1, sizeof *replay->models);
 	if (replay->models == NULL)
 		return ag_mem_error(arena->mem, (size_t) models->n_children, err);

@@ -40,6 +40,12 @@ static const AgOptionSpec specs[] = {
 	 "Models to fit: {\"GBM\": {parameters} or [{...}, {...}], \"AG_ARGS_FIT\": {...}}"},
 	{"fit_weighted_ensemble", "boolean", "true or false", "true", true,
 	 "Combine the models to a weighted mean"},
+	{"ag_args", "object",
+	 "name, name_main, name_prefix, name_suffix, priority, problem_types, valid_base, "
+	 "valid_stacker",
+	 "{}", true,
+	 "What models are called, and when their turn comes: {\"name_suffix\": \"_slow\", "
+	 "\"priority\": 10}, the higher the earlier; a model's own ag_args wins over it"},
 	{"ag_args_fit", "object",
 	 "num_gpus, num_cpus, max_time_limit, early_stop, use_fp16, prep_params", "{}", true,
 	 "Arguments of every model's fit; a model's own ag_args_fit wins over it. early_stop: rounds "
@@ -186,4 +192,18 @@ ag_option_specs(int *n)
 {
 	*n = (int) (sizeof specs / sizeof specs[0]);
 	return specs;
+}
+
+AgStatus
+ag_options_check_metric(AgMetric metric, AgProblem problem, AgError *err)
+{
+	if (ag_metric_fits(metric, problem))
+		return AG_OK;
+	ag_error_set(err, AG_ERR_OPTION, "metric \"%s\" does not fit a %s problem",
+				 ag_metric_name(metric), ag_problem_name(problem));
+	ag_error_hint(err,
+				  "Choose another \"eval_metric\" (the default here is \"%s\"), or set "
+				  "\"problem_type\".",
+				  ag_metric_name(ag_metric_default(problem)));
+	return AG_ERR_OPTION;
 }
