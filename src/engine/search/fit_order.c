@@ -2,8 +2,9 @@
  * fit_order.c - in which order the configurations are fitted, and what a short time limit makes of a set of our own.
  *
  * Where there is less than AG_FIT_SHORT_SECONDS: a linear model first, where it takes next to no time, so that something can predict
- * early; nets together at most a quarter of the time while others wait, for what they add to boosters and forests is worth that much and no
- * more (the others go before them, and what these leave is the nets'); no KNN. Models that somebody named are fitted as named.
+ * early; of bags nets together at most a quarter of the time while others wait, for each of them is as many trainings as there are folds
+ * (the others go before them, and what these leave is the nets'; on a holdout the set's order was measured with nets where they stand);
+ * no KNN. Models that somebody named are fitted as named.
  */
 #include <math.h>
 #include <string.h>
@@ -198,8 +199,8 @@ nets_left(const AgFit *fit)
 double
 ag_fit_net_seconds(AgFit *fit, int at)
 {
-	if (!ag_fit_is_short(fit) || fit->options->search.is_asked || !is_net(ag_fit_config(fit, at)) ||
-		next_other(fit, at) < 0)
+	if (!ag_fit_is_short(fit) || fit->validation.n_folds == 0 || fit->options->search.is_asked ||
+		!is_net(ag_fit_config(fit, at)) || next_other(fit, at) < 0)
 		return (double) INFINITY;
 	return nets_left(fit);
 }
