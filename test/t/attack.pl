@@ -168,7 +168,7 @@ try('alice', q{
 		PERFORM public.ag_report('secret', own); PERFORM public.ag_predict_table('secret', own); PERFORM public.ag_predict_oof('secret'); PERFORM public.ag_prewarm('secret'); PERFORM public.ag_in_test('k'::pg_catalog.text, 0.5); PERFORM public.ag_running_fits(); PERFORM public.ag_gpus();
 		BEGIN
 			PERFORM public.ag_import('imported'::pg_catalog.text, '{"learner":{"feature_names":["x"],"gradient_booster":{"name":"gbtree","model":{"tree_info":[0],"trees":[{"left_children":[-1],"right_children":[-1],"split_indices":[0],"split_conditions":[1.5],"default_left":[0]}]}},"learner_model_param":{"base_score":"0.5","num_class":"0","num_feature":"1"},"objective":{"name":"reg:squarederror"}},"version":[2,0,0]}'::pg_catalog.text, 'xgboost_json'::pg_catalog.text);
-			PERFORM public.ag_fit(own, 'y', '{"replay": "secret", "name": "replayed", "verbosity": 0}'::pg_catalog.jsonb); PERFORM public.ag_refresh('secret', 'never'); PERFORM public.ag_rename('secret', 'renamed'); PERFORM public.ag_revoke('renamed', 'reader', 'predict');
+			PERFORM public.ag_fit(own, 'y', '{"replay": "secret", "name": "replayed", "verbosity": 0}'::pg_catalog.jsonb); PERFORM public.ag_refresh('secret', 'never'); PERFORM public.ag_refit_full('secret'); PERFORM public.ag_rename('secret', 'renamed'); PERFORM public.ag_revoke('renamed', 'reader', 'predict');
 			PERFORM public.ag_delete_members('renamed', '{best}'); PERFORM public.ag_cancel(public.ag_fit_async(own, 'y', '{"name": "late", "verbosity": 0}'::pg_catalog.jsonb)); PERFORM public.ag_reassign('alice', 'alice');
 			PERFORM public.ag_drop('renamed'); RAISE EXCEPTION 'undone' USING ERRCODE = 'AG000';
 		EXCEPTION WHEN SQLSTATE 'AG000' THEN NULL; END;

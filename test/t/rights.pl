@@ -65,7 +65,7 @@ push @{ $calls{predict} }, map { "ag_${_}('secret', $own{secret})" } qw(confusio
 push @{ $calls{predict} }, "ag_predict_columns('amount', 'ag_predict(text, record)'::regprocedure, '{who,x}', 'x'::text, 3)", "ag_predict_class_columns('secret', 'ag_predict_class(text, record)'::regprocedure, '{who,x}', 'x'::text, 3)",
   "ag_predict_proba_columns('secret', 'ag_predict_proba(text, record)'::regprocedure, '{who,x}', 'x'::text, 3)", "ag_predict_quantiles_columns('spread', 'ag_predict_quantiles(text, record)'::regprocedure, '{who,x}', 'x'::text, 3)",
   "ag_create_function('secret', 'hall.f', 'hall.people')";
-push @{ $calls{owner} }, "ag_drop('secret')", "ag_drop('secret\@1')", "ag_set_decision_threshold('secret', 0.1)", "ag_activate('secret', 1)", "ag_activate('secret', NULL)", "ag_refresh('secret')",
+push @{ $calls{owner} }, "ag_drop('secret')", "ag_drop('secret\@1')", "ag_set_decision_threshold('secret', 0.1)", "ag_activate('secret', 1)", "ag_activate('secret', NULL)", "ag_refresh('secret')", "ag_refit_full('secret')",
   "ag_delete_members('secret', '{best}')", "ag_delete_members('secret', models_to_delete => '{KNN}', dry_run => true)", "ag_rename('secret', 'other')", "ag_grant('secret', 'mallory')", "ag_grant('secret', 'public', 'inspect')",
   "ag_revoke('secret', 'reader')", "ag_revoke('secret', 'looker', 'inspect')";
 push @{ $calls{job} }, "ag_wait($done)", "ag_wait($done, 0)", "ag_cancel($done)", "ag_job_log($done)";
