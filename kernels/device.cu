@@ -272,9 +272,8 @@ const AgDeviceOps agk_ops = {
 	agk_forest_leaves,   agk_net_create,
 	agk_net_free,        agk_net_write,
 	agk_net_read,        agk_net_order,
-	agk_net_steps,
-	agk_knn_create,      agk_knn_free,
-	agk_knn_search,      agk_linear_create,
-	agk_linear_free,     agk_linear_sum,
-	agk_linear_products,
+	agk_net_steps,       agk_knn_create,
+	agk_knn_free,        agk_knn_search,
+	agk_linear_create,   agk_linear_free,
+	agk_linear_sum,      agk_linear_products,
 };
