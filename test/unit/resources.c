@@ -236,8 +236,9 @@ static const struct
 	{TOTAL("0") "/ag_args_fit { 1\n/ag_args_fit/num_gpus s auto", {"cpu", "cpu", "cpu", "cpu"}},
 	{EACH("1") OWN("0"), {"cpu", "cpu", "cpu", "cpu"}},
 	{COMMON("0") EACH("1"), {"cpu", "cpu", "cpu", "cpu"}},
-	/* no GPU path */
-	{"/hyperparameters { 1\n/hyperparameters/LR { 0\n" EACH("1"), {"cpu", "cpu", "cpu", "cpu"}},
+	/* a family without trees */
+	{"/hyperparameters { 1\n/hyperparameters/LR { 0\n" EACH("1"),
+	 {NONE, "1 x 1 on 0", "2 x 1 on 0 1", "4 x 1 on 0 1 2 3"}},
 };
 
 static void
@@ -282,7 +283,7 @@ limits(AgMem *mem)
 	shared(mem, "/num_gpus s auto", 1, 30, "cpu");
 }
 
-/* Families with and without a GPU path in one fit, and modules that lack some. */
+/* Several families in one fit, and modules that lack some. */
 static void
 families(AgMem *mem)
 {
@@ -301,19 +302,19 @@ families(AgMem *mem)
 	AG_CHECK(!ag_gpu_shortage(o, &state, -1, &shortage));
 	state.families = UINT32_C(1) << AG_FAMILY_GBM;
 	AG_CHECK(ag_gpu_shortage(o, &state, -1, &shortage) && shortage.is_partial);
-	AG_CHECK_STR(shortage.reason, "the CUDA module has no code to train XGB");
+	AG_CHECK_STR(shortage.reason, "the CUDA module has no code to train LR and XGB");
 	ag_gpu_need(o, &state, -1, 1, 1, &need);
 	AG_CHECK(need.chunk == 60 && need.least == 60 && need.most == 60);
 	state.families = 0;
 	AG_CHECK(ag_gpu_shortage(o, &state, -1, &shortage) && !shortage.is_partial);
-	AG_CHECK_STR(shortage.reason, "the CUDA module has no code to train GBM and XGB");
+	AG_CHECK_STR(shortage.reason, "the CUDA module has no code to train GBM, LR and XGB");
 	ag_gpu_need(o, &state, -1, 1, 1, &need);
 	AG_CHECK(need.chunk == 0 && need.most == 0);
 	ag_options_free(o);
 
 	AG_REQUIRE(parse(mem, "/hyperparameters { 1\n/hyperparameters/LR { 0\n" EACH("1"), &o, &err) ==
 			   AG_OK);
-	AG_CHECK(!ag_fit_asks_gpu(o) && ag_model_asks_gpu(o, &o->models[0]));
+	AG_CHECK(ag_fit_asks_gpu(o) && ag_model_asks_gpu(o, &o->models[0]));
 	ag_options_free(o);
 }
 

@@ -338,8 +338,8 @@ ag_fit_keep_gpu(const AgFit *fit, const AgFitModel *model, int job, AgTrained *t
 static void
 tell_half(AgFit *fit, const AgFitModel *model)
 {
-	for (int c = 0; c < model->n_children && !fit->devices->told_half; c++)
-		if (model->children[c].half_because[0] != '\0')
+	for (int c = 0; c < model->n_children; c++)
+		if (model->children[c].half_because[0] != '\0' && !fit->devices->told_half)
 		{
 			fit->devices->told_half = true;
 			ag_log(&fit->ctx, AG_LOG_NORMAL,
