@@ -46,12 +46,6 @@ sim_n_allocated(void)
 	return 0;
 }
 
-long
-sim_n_launches(void)
-{
-	return 0;
-}
-
 const char *
 sim_fault(void)
 {

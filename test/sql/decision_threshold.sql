@@ -50,13 +50,5 @@ FROM (SELECT t, ag_predict_proba('warm', t, 'yes') AS p FROM rare t) s;
 SELECT abs(sum(contribution) - max(ag_predict_proba('warm', t, 'yes'))) < 1e-6 AS sums
 FROM (SELECT * FROM rare LIMIT 1) AS t, ag_explain('warm', t, 'yes');
 
--- what means nothing to a number, or to very many classes, says so
-SELECT ag_fit_async('SELECT x, z, x + z AS y FROM rare', 'y', '{"name": "sum", "calibrate": true, "calibrate_decision_threshold": true, "label_count_threshold": 5, "hyperparameters": {"LR": {}}}') AS job \gset
-SELECT ag_wait(:job, 100);
-SELECT regexp_replace(line, '^\[.*?\] ', '') AS line FROM regexp_split_to_table(ag_job_log(:job), '\n') line WHERE line LIKE '%means nothing%';
-SELECT ag_fit_async('SELECT i % 1100 AS x, i % 1100 || ''th'' AS y FROM generate_series(1, 4400) AS i', 'y', '{"name": "many", "calibrate": true, "hyperparameters": {"RF": {"n_estimators": 2}}}') AS job \gset
-SELECT ag_wait(:job, 100);
-SELECT regexp_replace(line, '^\[.*?\] ', '') AS line FROM regexp_split_to_table(ag_job_log(:job), '\n') line WHERE line LIKE '%means nothing%';
-
 SELECT ag_drop(name) FROM ag_models ORDER BY name;
 DROP TABLE rare;

@@ -98,6 +98,13 @@ SELECT name, problem_type, ag_info(name) -> 'classes' AS classes, rows, rows_lef
 SELECT va_fit('va_no', 'k', '{"label_count_threshold": 100}', 'va_rare'), va_fit('va_no', 'k', '{"label_count_threshold": 0}', 'va_rare'), va_fit('va_no', 'n', '{"label_count_threshold": 5, "problem_type": "regression"}', 'va_rare');
 SELECT va_fit('va_int', 'k', '{"label_count_threshold": 5}', 'SELECT x, CASE WHEN x < 4 THEN 7 ELSE x % 3 END AS k FROM va_rare');
 SELECT rows_left_out, ag_info('va_int') -> 'classes' AS classes FROM ag_models WHERE name = 'va_int';
+-- what means nothing to a number, or to very many classes, says so
+SELECT ag_fit_async('SELECT i % 20 AS x, i % 7 AS z, i % 20 + i % 7 AS y FROM generate_series(1, 300) AS i', 'y', '{"name": "va_sum", "calibrate": true, "calibrate_decision_threshold": true, "label_count_threshold": 5, "hyperparameters": {"LR": {}}}') AS job \gset
+SELECT ag_wait(:job, 100);
+SELECT regexp_replace(line, '^\[.*?\] ', '') AS line FROM regexp_split_to_table(ag_job_log(:job), '\n') line WHERE line LIKE '%means nothing%';
+SELECT ag_fit_async('SELECT i % 1100 AS x, i % 1100 || ''th'' AS y FROM generate_series(1, 4400) AS i', 'y', '{"name": "va_many", "calibrate": true, "hyperparameters": {"RF": {"n_estimators": 2}}}') AS job \gset
+SELECT ag_wait(:job, 100);
+SELECT regexp_replace(line, '^\[.*?\] ', '') AS line FROM regexp_split_to_table(ag_job_log(:job), '\n') line WHERE line LIKE '%means nothing%';
 SELECT ag_drop(name) FROM ag_models WHERE name LIKE 'va\_%' ORDER BY name COLLATE "C";
 DROP TABLE va, va_other, va_rare;
 DROP FUNCTION va_rows, va_fit;

@@ -51,6 +51,7 @@ ag_trained_free(const AgContext *ctx, AgTrained *trained)
 	ag_stages_free(ctx, &trained->stages);
 	trained->image = NULL;
 	trained->valid_proba = NULL;
+	trained->oob_proba = NULL;
 }
 
 int

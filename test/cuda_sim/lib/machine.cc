@@ -51,12 +51,6 @@ sim_n_allocated(void)
 	return sim::machine.n_allocated;
 }
 
-long
-sim_n_launches(void)
-{
-	return (long) simt::n_launches;
-}
-
 const char *
 sim_fault(void)
 {

@@ -22,8 +22,6 @@ long sim_n_launches(void);
 long sim_n_waits(void);
 /* Allocations that weren't given back. */
 long sim_n_allocated(void);
-/* Kernels that were launched so far. */
-long sim_n_launches(void);
 /* Why the simulator stopped a kernel; NULL: it didn't. */
 const char *sim_fault(void);
 
