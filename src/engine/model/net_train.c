@@ -15,7 +15,8 @@
 #define REPLAN_STEPS 32 /* steps between looks at the time that is left */
 #define TIME_SHARE 0.95 /* of it, for steps */
 #define WORTH_PLANNING 1.02
-#define MIN_PATIENCE 20 /* AutoGluon's adaptive rule */
+#define SETTLES_FROM 0.9 /* of the steps */
+#define MIN_PATIENCE 20  /* AutoGluon's adaptive rule */
 #define PATIENCE_SHARE 0.5
 
 typedef struct Epochs
@@ -53,6 +54,26 @@ flat_cosine(double t)
 	return t < 0.5 ? 1.0 : cosine(1.0, 0.0, 2.0 * t - 1.0);
 }
 
+/*
+ * A constant step ends wherever its noise has taken the weights. In the last tenth it falls to 0: most of the noise goes, and what is
+ * still far from its end loses next to nothing.
+ */
+static double
+settling(double t)
+{
+	return t < SETTLES_FROM ? 1.0 : cosine(1.0, 0.0, (t - SETTLES_FROM) / (1.0 - SETTLES_FROM));
+}
+
+/* Without validation rows there are as many epochs as were asked for; with them it is most often patience that ends, or the time. */
+static bool
+end_is_known(const Epochs *e)
+{
+	const AgNetTrainer *t = &e->trainer;
+
+	return t->data->n_valid == 0 ||
+		   e->total_steps < t->data->n_train / t->batch_size * e->asked.num_epochs;
+}
+
 /* Smith 2018, "A disciplined approach to neural network hyper-parameters", with fastai's shape and constants. */
 static void
 one_cycle(double t, double peak, double *rate, double *beta1)
@@ -85,6 +106,8 @@ plan_step(Epochs *e)
 		case AG_NET_NN_TORCH:
 			coupled = e->asked.weight_decay / t->loss_unit;
 			eps /= t->loss_unit;
+			if (end_is_known(e))
+				rate *= settling(done);
 			break;
 		case AG_NET_FASTAI:
 			one_cycle(done, rate, &rate, &beta1);
