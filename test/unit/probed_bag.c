@@ -18,7 +18,7 @@ static const AgOptionEntry quick_bag[] = {
 	{"/ag_args_ensemble", AG_JSON_OBJECT, "1"},
 	{"/ag_args_ensemble/use_child_oof", AG_JSON_BOOL, "false"},
 };
-#define N_QUICK ((int) (sizeof quick_bag / sizeof quick_bag[0]))
+#define N_QUICK_BAG ((int) (sizeof quick_bag / sizeof quick_bag[0]))
 
 /* Takes all the time that it gets. */
 static const AgOptionEntry endless[] = {
@@ -131,7 +131,7 @@ is_finished(AgMem *mem)
 {
 	static Middle m;
 
-	middle_open(&m, mem, quick_bag, N_QUICK, 8.0);
+	middle_open(&m, mem, quick_bag, N_QUICK_BAG, 8.0);
 	AG_CHECK_EQ(ag_fit_probe_folds(&m.a.fit, 1), FIRST_FOLDS);
 	AG_CHECK_EQ(middle_fit(&m, SECONDS), AG_OK);
 	AG_CHECK_EQ(m.models[N_OTHERS].n_children, N_FOLDS);
@@ -146,7 +146,7 @@ is_given_up(AgMem *mem)
 {
 	static Middle m;
 
-	middle_open(&m, mem, quick_bag, N_QUICK, 1e-6);
+	middle_open(&m, mem, quick_bag, N_QUICK_BAG, 1e-6);
 	AG_CHECK_EQ(middle_fit(&m, SECONDS), AG_ERR_TIME);
 	AG_CHECK(m.models[N_OTHERS].is_dropped);
 	AG_CHECK_EQ(m.models[N_OTHERS].n_children, 0);
@@ -161,7 +161,7 @@ first_folds_fail(AgMem *mem)
 	static Middle m;
 	int64_t n;
 
-	middle_open(&m, mem, quick_bag, N_QUICK, 1e-6);
+	middle_open(&m, mem, quick_bag, N_QUICK_BAG, 1e-6);
 	mem->n_allocations = 0;
 	AG_CHECK_EQ(middle_fit(&m, SECONDS), AG_ERR_TIME);
 	n = mem->n_allocations; /* up to the verdict */
@@ -170,7 +170,7 @@ first_folds_fail(AgMem *mem)
 	{
 		AgStatus status;
 
-		middle_open(&m, mem, quick_bag, N_QUICK, 1e-6);
+		middle_open(&m, mem, quick_bag, N_QUICK_BAG, 1e-6);
 		mem->fail_after = after;
 		status = middle_fit(&m, SECONDS);
 		mem->fail_after = -1;
@@ -182,7 +182,7 @@ first_folds_fail(AgMem *mem)
 		middle_close(&m);
 	}
 	/* without any time, likewise */
-	middle_open(&m, mem, quick_bag, N_QUICK, 1e-6);
+	middle_open(&m, mem, quick_bag, N_QUICK_BAG, 1e-6);
 	AG_CHECK_EQ(middle_fit(&m, -1.0), AG_ERR_TIME);
 	AG_CHECK(!m.models[N_OTHERS].is_dropped);
 	AG_CHECK_EQ(m.last_fold, 0);
