@@ -89,12 +89,12 @@ build/sim/races/races: test/cuda_sim/races/races.cc $(RACE_OBJS)
 check-cuda-races: build/sim/races/races
 	@if $< broken 2>&1 | grep -q 'unexpected memory mapping'; then \
 		echo 'races: skipped, for the thread sanitizer does not start on this system'; exit 0; fi; \
-	printf 'races: '; $< || exit 1; \
+	out=$$($<); rc=$$?; echo "races: $$out"; [ $$rc = 0 ] || exit 1; \
 	for broken in broken blocks; do ! $< $$broken 2>/dev/null || { echo "the race in $$broken wasn't seen"; exit 1; }; done
 
 check-cuda-sim: $(addprefix build/sim/,$(SIM)) check-cuda-races
-	@failed=; for t in $(SIM); do printf '%s: ' $$t; build/sim/$$t || failed="$$failed $$t"; done; \
-	if [ -n "$$failed" ]; then echo "simulator tests that failed:$$failed"; exit 1; fi
+	@printf '%s\n' $(SIM) | xargs -P $(UNIT_JOBS) -I NAME sh -c \
+		'out=$$(build/sim/NAME 2>&1); rc=$$?; printf "%s: %s\n" NAME "$$out"; [ $$rc = 0 ] || { echo "NAME failed ($$rc)"; exit 1; }'
 -include $(wildcard build/sim/*.d build/sim/*/*.d)
 .SECONDARY: $(SIM_OBJS) $(RACE_OBJS)
 .PHONY: check-cuda-sim check-cuda-races
