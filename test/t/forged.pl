@@ -190,7 +190,8 @@ for my $name (sort keys %models)
 		$node->psql('theirs', "$sql SELECT 'goes on'", stdout => \$out, stderr => \$err, on_error_stop => 0, timeout => 600);
 		like($out, qr/^used\|300\nbegun$/m, "$name, member $member: the checksums are right") or diag($err);
 		like($out, qr/^goes on$/m, "$name, member $member: whatever its bytes are, the session goes on") or diag(substr $err, -2000);
-		unlike($out . $err, qr/\bNaN\b|server closed|XX000|internal error|statement timeout/, "$name, member $member: answers or proper errors");
+		unlike($out, qr/\bNaN\b/, "$name, member $member: no answer is NaN"); # an error may say that a number of the model is
+		unlike($out . $err, qr/server closed|XX000|internal error|statement timeout/, "$name, member $member: answers or proper errors");
 		$n_refused += () = $err =~ /ERROR:  XX001/g;
 		$n_used += () = $out =~ /^used/mg;
 	}
