@@ -741,7 +741,7 @@ COMMENT ON FUNCTION @extschema@.ag_refresh(text, text, jsonb) IS
 CREATE FUNCTION @extschema@.ag_refit_full(model text, options jsonb DEFAULT '{}') RETURNS text
     LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 AS 'MODULE_PATHNAME', 'ag_sql_refit_full';
 COMMENT ON FUNCTION @extschema@.ag_refit_full(text, jsonb) IS
-    'trains what a model predicts with once more, on all rows of its data as they are now: one model instead of each bag, with the parameters, rounds, weights, temperature, threshold and quantile shifts that its fit found, as X_FULL, and without validation; gives the new version as name@3, which becomes the current one; options: verbosity, memory_limit, num_cpus, num_gpus; the stored query runs with your rights, so for the role that owns the model alone, where the extension''s owner has its rights';
+    'trains what a model predicts with (or of ''name/MEMBER'' that member) once more, on all rows of its data as they are now: one model instead of each bag, with the parameters, rounds, weights, temperature, threshold and quantile shifts that its fit found, as X_FULL, and without validation; gives the new version as name@3, which becomes the current one; options: verbosity, memory_limit, num_cpus, num_gpus; the stored query runs with your rights, so for the role that owns the model alone, where the extension''s owner has its rights';
 
 CREATE FUNCTION @extschema@.ag_delete_members(model text, models_to_keep text[] DEFAULT NULL, models_to_delete text[] DEFAULT NULL,
         dry_run boolean DEFAULT false)

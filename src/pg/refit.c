@@ -1,6 +1,6 @@
 /*
- * refit.c - ag_refit_full: what a predictor predicts with, trained once more on all rows of its data, without validation: each of its models
- * as one, with the parameters, rounds and weights that its fit found.
+ * refit.c - ag_refit_full: what a predictor predicts with, or one of its members, trained once more on all rows of its data, without
+ * validation: each of its models as one, with the parameters, rounds and weights that its fit found.
  *
  * It is a plan for the trainer in the form of one to be repeated (options_replay.c), made of what is stored.
  */
@@ -32,7 +32,7 @@ static const char *const takes[] = {"verbosity", "memory_limit", "num_cpus", "nu
 typedef struct Refit
 {
 	const AgPredictorRow *row;
-	const AgMemberRow *members, *best;
+	const AgMemberRow *members, *best; /* best: what is to predict */
 	int n_members;
 	JsonbContainer *fitted,
 		*replay; /* of the plan: models as they were fitted, and what repeats them */
@@ -200,7 +200,13 @@ put_model(Refit *refit, const AgMemberRow *member)
 	char *base = without(member->name, FULL);
 	JsonbContainer *model = find_model(refit->fitted, base);
 
-	if (member->stack_level != 1 || member->fold != 0)
+	if (member->fold != 0)
+		ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+						errmsg("\"%s\" of model \"%s\" is the model of one fold", member->name,
+							   refit->row->name),
+						errhint("Name the bag that it is part of: one model takes the place of "
+								"all of its folds.")));
+	if (member->stack_level != 1)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("model \"%s\" predicts with \"%s\", which learnt from other models' "
@@ -298,8 +304,9 @@ plan_make(Refit *refit)
 	return DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum(refit->json.data)));
 }
 
+/* member: what is to be trained again; NULL: what predicts. */
 static void
-open_stored(Refit *refit, const AgPredictorRow *row, const pg_uuid_t *id)
+open_stored(Refit *refit, const AgPredictorRow *row, const pg_uuid_t *id, const char *member)
 {
 	JsonbContainer *plan = JB_ROOT_IS_OBJECT(row->plan) ? &row->plan->root : NULL;
 
@@ -307,8 +314,10 @@ open_stored(Refit *refit, const AgPredictorRow *row, const pg_uuid_t *id)
 	refit->row = row;
 	refit->members = ag_catalog_members(id, &refit->n_members);
 	for (int i = 0; i < refit->n_members; i++)
-		if (strcmp(refit->members[i].name, row->best_model) == 0)
+		if (strcmp(refit->members[i].name, member != NULL ? member : row->best_model) == 0)
 			refit->best = &refit->members[i];
+	if (refit->best == NULL && member != NULL)
+		ag_upkeep_refuse_member(row, member);
 	refit->fitted = get_container(plan, "models");
 	refit->replay = get_container(plan, "replay");
 	if (refit->best == NULL || refit->replay == NULL)
@@ -413,7 +422,7 @@ ag_sql_refit_full(PG_FUNCTION_ARGS)
 	pg_uuid_t id, current_id;
 	AgFitCall *call;
 	Refit refit;
-	char *name;
+	char *name, *member;
 
 	ag_fit_refuse_early("ag_refit_full", true);
 	if (PG_ARGISNULL(0))
@@ -421,11 +430,11 @@ ag_sql_refit_full(PG_FUNCTION_ARGS)
 	given = PG_ARGISNULL(1) ? DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum("{}")))
 							: PG_GETARG_JSONB_P(1);
 	check_options(given);
-	row = ag_upkeep_find_own(text_to_cstring(PG_GETARG_TEXT_PP(0)), &id);
+	row = ag_upkeep_find_own_member(text_to_cstring(PG_GETARG_TEXT_PP(0)), &id, &member);
 	ag_upkeep_require_data(row);
 	current = ag_upkeep_find_own(row->name, &current_id);
 	ag_rights_require_self(row->name, row->owner, "retrain");
-	open_stored(&refit, row, &id);
+	open_stored(&refit, row, &id, member);
 	plan = plan_make(&refit);
 	options = options_of(row, given);
 	call = ag_fit_begin(row->data, row->label, options);

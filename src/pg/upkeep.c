@@ -26,9 +26,18 @@
 extern Datum ag_sql_activate(PG_FUNCTION_ARGS);
 
 AgPredictorRow *
-ag_upkeep_find_own(const char *model, pg_uuid_t *id)
+ag_upkeep_find_own_member(const char *model, pg_uuid_t *id, char **member)
 {
 	AgPredictorRow *row;
+
+	ag_catalog_find(model, id, member, &row);
+	ag_rights_require(row->right, AG_RIGHT_OWNER, row->name);
+	return row;
+}
+
+AgPredictorRow *
+ag_upkeep_find_own(const char *model, pg_uuid_t *id)
+{
 	AgModelName name;
 	char *member;
 
@@ -37,9 +46,16 @@ ag_upkeep_find_own(const char *model, pg_uuid_t *id)
 		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 						errmsg("\"%s\" names one member of a model", model),
 						errhint("Give the model's name, or one version of it as 'name@3'.")));
-	ag_catalog_find(model, id, &member, &row);
-	ag_rights_require(row->right, AG_RIGHT_OWNER, row->name);
-	return row;
+	return ag_upkeep_find_own_member(model, id, &member);
+}
+
+void
+ag_upkeep_refuse_member(const AgPredictorRow *row, const char *name)
+{
+	ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
+					errmsg("model \"%s\" has no member \"%s\"", row->name, name),
+					errhint("SELECT model FROM ag_leaderboard(%s) lists them.",
+							quote_literal_cstr(row->name))));
 }
 
 void
@@ -231,10 +247,7 @@ choose(Members *members, ArrayType *names, const AgPredictorRow *row)
 			if (strcmp(members->rows[i].name, name) == 0)
 				members->chosen[i] = found = true;
 		if (!found)
-			ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
-							errmsg("model \"%s\" has no member \"%s\"", row->name, name),
-							errhint("SELECT model FROM ag_leaderboard(%s) lists them.",
-									quote_literal_cstr(row->name))));
+			ag_upkeep_refuse_member(row, name);
 	}
 }
 

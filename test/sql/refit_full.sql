@@ -23,6 +23,14 @@ FROM rf_members('rf_bag', 2) a FULL JOIN rf_members('rf_bag', 3) b USING (member
 -- a refresh is a whole fit, as it was asked for at first
 SELECT ag_refresh('rf_bag', 'always', '{"verbosity": 0}');
 SELECT version, score_val IS NOT NULL AS scored FROM ag_models WHERE name = 'rf_bag';
+-- one member by its name: the same bytes again, and what predicts from then on; each way to name it
+SELECT ag_refit_full('rf_bag@1/GBM_BAG_L1', '{"verbosity": 0}'), ag_refit_full('rf_bag@1/XT_BAG_L1_FULL', '{"verbosity": 0}'), ag_refit_full('rf_bag@1/WeightedEnsemble_L2', '{"verbosity": 0}');
+SELECT b.version, b.member, a.bytes = b.bytes AS same_bytes, p.best_model = b.member AS best
+FROM (SELECT v.version, m.* FROM generate_series(6, 7) v (version), rf_members('rf_bag', v.version) m) b JOIN rf_members('rf_bag', 1) a USING (member) JOIN ag_predictor p ON p.name = 'rf_bag' AND p.version = b.version ORDER BY 1;
+SELECT count(*) > 1 AS some, bool_and(a.bytes IS NOT DISTINCT FROM b.bytes AND a.weights IS NOT DISTINCT FROM b.weights) AS same FROM rf_members('rf_bag', 2) a FULL JOIN rf_members('rf_bag', 8) b USING (member);
+SELECT count(*) FILTER (WHERE ag_predict('rf_bag@6', t) = ag_predict('rf_bag@1/GBM_BAG_L1_FULL', t)) = count(*) AS same FROM rf t;
+SELECT ag_refit_full('rf_bag@1/GBM_BAG_L1/S1F1');
+SELECT ag_refit_full('rf_bag@1/GBM_BAG_L9');
 
 -- validated on rows held out, and trained on them at last: the same again; more rows are taken in
 SELECT ag_fit('rf', 'y', '{"name": "rf_held", "verbosity": 0, "ignored_columns": "c", "hyperparameters": {"GBM": {"num_boost_round": 60}, "CAT": {"iterations": 20}, "KNN": {}}}');
@@ -41,6 +49,8 @@ SELECT ag_set_decision_threshold('rf_one', 0.375) IS NOT NULL AS set;
 SELECT ag_refit_full('rf_one', '{"verbosity": 0}');
 SELECT p.version, p.best_model = o.best_model || '_FULL' AS best, p.decision_threshold, m.temperature = n.temperature AS same_temperature, n.hyperparameters -> 'n_estimators' = m.hyperparameters -> 'n_estimators' AS same_trial
 FROM ag_predictor p JOIN ag_member m ON m.predictor = p.id AND m.name = p.best_model, ag_predictor o JOIN ag_member n ON n.predictor = o.id AND n.name = o.best_model WHERE p.name = 'rf_one' AND p.version = 2 AND o.name = 'rf_one' AND o.version = 1;
+SELECT ag_refit_full('rf_one@1/RF/T1_BAG_L1', '{"verbosity": 0}');
+SELECT best_model FROM ag_predictor WHERE name = 'rf_one' AND version = 3;
 SELECT ag_fit('SELECT x, z, y, k FROM rf', 'y', '{"name": "rf_tuned", "verbosity": 0, "tuning_data": "SELECT x, z, y, k FROM rf WHERE x < 25", "sample_weight": "x", "hyperparameters": {"GBM": {"num_boost_round": 30}}}');
 SELECT ag_refit_full('rf_tuned', '{"verbosity": 0}');
 SELECT version, rows FROM ag_models WHERE name = 'rf_tuned';
@@ -55,7 +65,6 @@ UPDATE ag_predictor SET best_model = 'LR_BAG_L2' WHERE name = 'rf_stacked';
 SELECT ag_refit_full('rf_stacked');
 SELECT ag_refit_full('rf_one', '{"time_limit": 5}');
 SELECT ag_refit_full('rf_one', '[]');
-SELECT ag_refit_full('rf_one/RF/T1_BAG_L1');
 SELECT ag_refit_full('nobody');
 SELECT ag_refit_full(NULL) IS NULL AS none;
 BEGIN READ ONLY;

@@ -150,6 +150,16 @@ who_is_fitted(AgMem *mem)
 	AG_CHECK(ag_fit_is_left_out(&fit, &configs[5]));
 	AG_CHECK(!ag_fit_is_for_level(&fit, &configs[5]));
 	AG_CHECK(ag_fit_is_for_level(&fit, &configs[0]));
+	AG_CHECK_EQ(ag_fit_tell_left_out(&fit), AG_OK);
+	AG_REQUIRE(fit.failures != NULL);
+	AG_CHECK_STR(fit.failures->name, "KNN");
+	AG_CHECK_EQ(fit.failures->status, AG_ERR_TIME);
+	fit.failures = fit.last_failure = NULL;
+	for (int i = 0; i < 5; i++) /* where nothing else is left, it is fitted */
+		configs[i].problems = 1u << AG_PROBLEM_BINARY;
+	AG_CHECK(ag_fit_is_for_level(&fit, &configs[5]));
+	for (int i = 0; i < 5; i++)
+		configs[i].problems = 0;
 	configs[5].is_named = true;
 	AG_CHECK(ag_fit_is_for_level(&fit, &configs[5]));
 	configs[5].is_named = false;
@@ -178,6 +188,8 @@ who_is_fitted(AgMem *mem)
 	AG_CHECK_EQ(ag_fit_sample_rows(&fit, &configs[2]), 50000);
 	AG_CHECK_EQ(ag_fit_sample_rows(&fit, &configs[0]), 0);
 	fit.promised_seconds = 600;
+	AG_CHECK_EQ(ag_fit_sample_rows(&fit, &configs[2]), 0);
+	fit.promised_seconds = 600 - 1e-6; /* as a limit of 600 may come to */
 	AG_CHECK_EQ(ag_fit_sample_rows(&fit, &configs[2]), 0);
 	ag_arena_free(&fit.arena);
 }

@@ -381,6 +381,19 @@ ensemble_is_safer(AgMem *mem)
 	AG_CHECK_STR(ag_fit_best_model(&fit, &value), "M0");
 	fit.ensembles[0].value = 0.99;
 	AG_CHECK_STR(ag_fit_best_model(&fit, &value), "E");
+	/* scores that time made incomparable don't decide */
+	fit.ensembles[0].value = 1.07;
+	fit.ensembles[0].single_value = (double) NAN;
+	AG_CHECK_STR(ag_fit_best_model(&fit, &value), "E");
+	AG_CHECK(value == 1.07);
+	/* and of two ensembles only those of the one that has them */
+	fit.n_ensembles = 2;
+	fit.ensembles[1] = fit.ensembles[0];
+	snprintf(fit.ensembles[1].name, sizeof fit.ensembles[1].name, "E2");
+	fit.ensembles[0].single_value = 1.0;
+	AG_CHECK_STR(ag_fit_best_model(&fit, &value), "E2");
+	fit.ensembles[0].value = 0.99;
+	AG_CHECK_STR(ag_fit_best_model(&fit, &value), "E");
 }
 
 int

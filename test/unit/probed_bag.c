@@ -141,12 +141,13 @@ is_finished(AgMem *mem)
 	middle_close(&m);
 }
 
+/* others: how far those that are done are from the truth; with 0 nothing can add to them. */
 static void
-is_given_up(AgMem *mem)
+is_given_up(AgMem *mem, double others)
 {
 	static Middle m;
 
-	middle_open(&m, mem, quick_bag, N_QUICK_BAG, 1e-6);
+	middle_open(&m, mem, quick_bag, N_QUICK_BAG, others);
 	AG_CHECK_EQ(middle_fit(&m, SECONDS), AG_ERR_TIME);
 	AG_CHECK(m.models[N_OTHERS].is_dropped);
 	AG_CHECK_EQ(m.models[N_OTHERS].n_children, 0);
@@ -232,7 +233,8 @@ main(void)
 
 	ag_mem_init(&mem, INT64_MAX);
 	is_finished(&mem);
-	is_given_up(&mem);
+	is_given_up(&mem, 1e-6);
+	is_given_up(&mem, 0.0);
 	first_folds_fail(&mem);
 	is_extended(&mem);
 	keeps_its_limit(&mem);

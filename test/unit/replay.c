@@ -173,6 +173,8 @@ repeats(AgMem *mem, const Result *r)
 
 /* --- folds */
 
+#define BAG "{\"name\": \"GBM_BAG_L1\", \"full\": false, \"rounds\": [0, 0, 0]}"
+
 /* Of two sets of three folds the second lacks one: no other child of that set is another one for it but by its rounds. */
 static void
 folds_are_left_out(AgMem *mem)
@@ -223,6 +225,73 @@ bag_is_torn(AgMem *mem)
 	repeats(mem, &r);
 	result_free(&r);
 	entries_free(&e);
+	AG_CHECK_EQ(mem->used_bytes, 0);
+}
+
+/* A spare set behind more than one, which no fit writes: it isn't there, and nothing is read of where its folds would be. */
+static void
+spare_set_is_odd(AgMem *mem)
+{
+	static Result r;
+	Entries e;
+
+	entries_of_replay(&e, mem,
+					  "{\"num_bag_folds\": 3, \"num_bag_sets\": 2, \"spare_set\": true, "
+					  "\"num_stack_levels\": 0, \"models\": [{\"name\": \"GBM_BAG_L1\", \"full\": "
+					  "false, \"rounds\": [0, 0, 0, 0, 0, 0], \"children\": [0, 1, 2, 6, 7, 8]}]}");
+	fit_by(mem, &e, &r);
+	AG_CHECK_EQ(r.n_inputs[find_name(&r, "GBM_BAG_L1")], 3);
+	AG_CHECK(strstr(part(&r, "\"replay\""), "\"spare_set\"") == NULL);
+	repeats(mem, &r);
+	result_free(&r);
+	entries_free(&e);
+	AG_CHECK_EQ(mem->used_bytes, 0);
+}
+
+/* What no bag can be, "child_oof", isn't. */
+static void
+child_oof_is_odd(AgMem *mem)
+{
+	static Result r;
+	Entries e;
+
+	entries_of_replay(&e, mem,
+					  "{\"num_bag_folds\": 0, \"num_bag_sets\": 1, \"num_stack_levels\": 0, "
+					  "\"models\": [{\"name\": \"GBM\", \"full\": false, \"rounds\": [0], "
+					  "\"child_oof\": true}]}");
+	fit_by(mem, &e, &r);
+	AG_CHECK_STR(r.best, "GBM");
+	AG_CHECK(strstr(part(&r, "\"replay\""), "\"child_oof\"") == NULL);
+	result_free(&r);
+	entries_free(&e);
+	AG_CHECK_EQ(mem->used_bytes, 0);
+}
+
+/* A second set is memory, also where a plan asks for it. */
+static void
+spare_set_is_reckoned_with(AgMem *mem)
+{
+	static const char *const plans[] = {
+		"{\"num_bag_folds\": 3, \"num_bag_sets\": 1, \"num_stack_levels\": 0, \"models\": [" BAG "]}",
+		"{\"num_bag_folds\": 3, \"num_bag_sets\": 1, \"spare_set\": true, \"num_stack_levels\": 0, "
+		"\"models\": [" BAG "]}"};
+	int64_t needs[2];
+
+	for (int i = 0; i < 2; i++)
+	{
+		Again a;
+		Entries e;
+		Setting s = {.mem = mem, .n_rows = 240};
+
+		entries_of_replay(&e, mem, plans[i]);
+		s.entries = e.list;
+		s.n_entries = e.n;
+		again(&a, &s);
+		needs[i] = ag_fit_memory(a.table, a.options, 1);
+		again_free(&a);
+		entries_free(&e);
+	}
+	AG_CHECK(needs[1] > needs[0]);
 	AG_CHECK_EQ(mem->used_bytes, 0);
 }
 
@@ -370,10 +439,12 @@ cut_is_told(AgMem *mem)
 	options = options_of(&plain, mem);
 	weighing_make(&whole, mem, options, INT64_MAX);
 	AG_CHECK(!whole.fit.ensembles[0].is_cut);
+	AG_CHECK(isfinite(whole.fit.ensembles[0].single_value));
 	AG_CHECK(strstr(plan_of(&whole), "\"ensembles\": []") != NULL);
 	weighing_make(&cut, mem, options, ag_clock_ns() - 1);
 	was = &cut.fit.ensembles[0];
 	AG_CHECK(was->is_cut);
+	AG_CHECK(isnan(was->single_value)); /* scores of so little choosing aren't compared */
 	entries_of_replay(&e, mem, plan_of(&cut));
 	replayed = options_of(&e, mem);
 	AG_REQUIRE(ag_replay_ensemble(replayed, "WeightedEnsemble_L2") != NULL);
@@ -513,6 +584,9 @@ main(void)
 	refit_is_checked(&mem);
 	folds_are_left_out(&mem);
 	bag_is_torn(&mem);
+	spare_set_is_odd(&mem);
+	child_oof_is_odd(&mem);
+	spare_set_is_reckoned_with(&mem);
 	weights_are_kept(&mem);
 	cut_is_told(&mem);
 	refuses(&mem);

@@ -15,7 +15,6 @@
 #define LOOK_MOST_S 2.0
 #define LOOK_LEAST_S 0.1   /* less shows nothing */
 #define LOOK_ROWS 2000     /* of fewer, any folds are done in time */
-#define LOOK_SECONDS 600.0 /* where there is more time, folds are never too many by much */
 #define HELD_OUT 8         /* one in so many rows */
 #define LEAST_ROUNDS 3     /* that tell how long one takes */
 #define KEY_EARLY 0x6561726c
@@ -52,7 +51,7 @@ is_wanted(const AgFit *fit)
 
 	return options->models_from_set && options->auto_stack && options->num_bag_folds < 0 &&
 		   options->replay == NULL && fit->ctx.deadline_ns != INT64_MAX &&
-		   fit->promised_seconds < LOOK_SECONDS && fit->n_rows >= LOOK_ROWS &&
+		   fit->promised_seconds < AG_FIT_LONG_SECONDS && fit->n_rows >= LOOK_ROWS &&
 		   fit->pipeline->n_features == fit->pipeline->n_visible && first_booster(fit) != NULL;
 }
 

@@ -143,6 +143,8 @@ ag_fit_ensemble(AgFit *fit)
 								 AG_ENSEMBLE_STEPS, ensemble->weights, &chosen_on));
 		AG_GO(ag_fit_crossfit(fit, &ctx, &ensemble->value, &ensemble->single_value));
 		ensemble->is_cut = ag_out_of_time(&ctx);
+		if (ensemble->is_cut) /* what was chosen in a hurry says nothing of choosing */
+			ensemble->single_value = (double) NAN;
 	}
 	ensemble->fit_order = ++fit->n_fitted;
 	ensemble->seconds = ag_fit_seconds(began);
@@ -192,7 +194,7 @@ is_preferred(const AgFit *fit, double value, double other, bool other_is_single)
 
 /*
  * An ensemble that is one model, or clearly no better than picking one, only predicts slower. Which is judged on rows that neither was
- * chosen on; what is told of the model picked is its own score.
+ * chosen on; what is told of the model picked is its own score. Where time cut that short an ensemble is the safer choice.
  */
 const char *
 ag_fit_best_model(const AgFit *fit, double *value)
@@ -219,6 +221,8 @@ ag_fit_best_model(const AgFit *fit, double *value)
 
 		if (count_members(ensemble) < 2 || isnan(ensemble->value))
 			continue;
+		if (isnan(single))
+			single = ensemble->single_value;
 		if (best_ensemble != NULL)
 			single = best_ensemble->value;
 		if (is_preferred(fit, ensemble->value, single, best_ensemble == NULL))

@@ -13,7 +13,6 @@
 #define FOLDS_SHARE 0.35 /* of the time, that one bag may take by expectation */
 #define FEWEST_FOLDS 3   /* of our own choice; fewer waste rows */
 /* Likewise where time is short: of many rows fewer folds, for each has enough to learn from; of more none, but rows held out. */
-#define SHORT_SECONDS 600.0
 #define MANY_ROWS 20000
 #define FOLDS_OF_MANY 5
 #define MOST_ROWS 100000
@@ -199,23 +198,24 @@ static int
 folds_affordable(AgFit *fit, int folds)
 {
 	double left = -ag_fit_seconds(fit->ctx.deadline_ns), one;
+	bool is_short = fit->promised_seconds < AG_FIT_LONG_SECONDS;
 
 	if (fit->options->num_bag_folds >= 0 || fit->ctx.deadline_ns == INT64_MAX)
 		return folds;
-	if (left < SHORT_SECONDS && fit->n_rows > MOST_ROWS)
+	if (is_short && fit->n_rows > MOST_ROWS)
 	{
 		ag_log(
 			&fit->ctx, AG_LOG_NORMAL,
-			"No bags, but rows held out: of more than %d rows, where the time is less than %.0f s",
-			MOST_ROWS, SHORT_SECONDS);
+			"No bags, but rows held out: of more than %d rows, where the time is less than 600 s",
+			MOST_ROWS);
 		return 0;
 	}
-	if (left < SHORT_SECONDS && fit->n_rows >= MANY_ROWS && folds > FOLDS_OF_MANY)
+	if (is_short && fit->n_rows >= MANY_ROWS && folds > FOLDS_OF_MANY)
 	{
 		folds = FOLDS_OF_MANY;
 		ag_log(&fit->ctx, AG_LOG_NORMAL,
-			   "%d folds: so many of %d rows and more, where the time is less than %.0f s", folds,
-			   MANY_ROWS, SHORT_SECONDS);
+			   "%d folds: so many of %d rows and more, where the time is less than 600 s", folds,
+			   MANY_ROWS);
 	}
 	one = ag_fit_booster_seconds(fit);
 	if (folds * one <= FOLDS_SHARE * left)

@@ -95,8 +95,10 @@ classes_at_most(const AgTable *table, const AgFitOptions *options)
 static bool
 may_spare(const AgFitOptions *options)
 {
+	if (options->replay != NULL)
+		return options->replay->has_spare_set;
 	return options->models_from_set && options->auto_stack && !options->bag_sets_said &&
-		   isnan(options->infer_limit) && !(options->time_limit < AG_FIT_SPARE_SECONDS);
+		   isnan(options->infer_limit) && !(options->time_limit < AG_FIT_LONG_SECONDS);
 }
 
 int64_t

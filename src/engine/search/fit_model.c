@@ -337,7 +337,7 @@ model_name(const AgFit *fit, AgFitModel *model)
 	if (fit->options->replay != NULL)
 	{
 		replayed = ag_replay_find(fit->options, model->name);
-		model->is_out_of_bag = replayed != NULL && replayed->is_out_of_bag;
+		model->is_out_of_bag = model->is_bag && replayed != NULL && replayed->is_out_of_bag;
 		model->n_sample = replayed != NULL ? replayed->n_sample : 0;
 		return;
 	}

@@ -19,7 +19,6 @@
 /* Of more rows nets learn from a sample where time is short: many rounds over some rows before few over all. */
 #define SAMPLE_ABOVE 100000
 #define SAMPLE_ROWS 50000
-#define SAMPLE_SECONDS 600.0
 
 bool
 ag_fit_is_short(const AgFit *fit)
@@ -41,21 +40,53 @@ is_net(const AgModelConfig *config)
 		   config->family->id == AG_FAMILY_REALMLP || config->family->id == AG_FAMILY_TABM;
 }
 
-/* Why it is on no level; NULL: it is on the first. */
-static const char *
-obstacle(const AgFit *fit, const AgModelConfig *config)
+static bool
+fits_problem(const AgFit *fit, const AgModelConfig *config)
 {
-	if (config->problems != 0 && (config->problems >> fit->label->problem & 1) == 0)
-		return "its \"problem_types\" are others";
-	if (config->family->id == AG_FAMILY_KNN && !config->is_named && ag_fit_is_short(fit))
-		return "time is short for it";
-	return NULL;
+	return config->problems == 0 || (config->problems >> fit->label->problem & 1) != 0;
+}
+
+/* Neighbours tell little that trees don't, and take long where rows are many: others come first. */
+static bool
+is_spared(const AgFit *fit, const AgModelConfig *config)
+{
+	return config->family->id == AG_FAMILY_KNN && !config->is_named && ag_fit_is_short(fit);
+}
+
+static bool
+has_others(const AgFit *fit)
+{
+	for (int m = 0; m < fit->options->n_models; m++)
+		if (fits_problem(fit, &fit->options->models[m]) &&
+			!is_spared(fit, &fit->options->models[m]))
+			return true;
+	return false;
+}
+
+/* AG_OK: it is on the first level. *why, or NULL: what keeps it from there. */
+static AgStatus
+obstacle(const AgFit *fit, const AgModelConfig *config, const char **why)
+{
+	*why = NULL;
+	if (!fits_problem(fit, config))
+	{
+		*why = "its \"problem_types\" are others";
+		return AG_ERR_OPTION;
+	}
+	if (is_spared(fit, config) && has_others(fit))
+	{
+		*why = "time is short for it";
+		return AG_ERR_TIME;
+	}
+	return AG_OK;
 }
 
 bool
 ag_fit_is_left_out(const AgFit *fit, const AgModelConfig *config)
 {
-	return obstacle(fit, config) != NULL;
+	const char *why;
+
+	return obstacle(fit, config, &why) != AG_OK;
 }
 
 AgStatus
@@ -66,17 +97,18 @@ ag_fit_tell_left_out(AgFit *fit)
 	for (int m = 0; m < fit->options->n_models && fit->options->replay == NULL; m++)
 	{
 		const AgModelConfig *config = &fit->options->models[m];
-		const char *why = obstacle(fit, config);
+		const char *why;
+		AgStatus status = obstacle(fit, config, &why);
 		AgFitModel model;
 
-		if (why == NULL)
+		if (status == AG_OK)
 			continue;
 		n++;
 		if (fit->is_trial)
 			continue;
 		ag_log(&fit->ctx, AG_LOG_NORMAL, "%s is left out: %s", config->name, why);
 		ag_fit_model_begin(fit, config, &model);
-		ag_fit_failure_add(fit, &model, AG_ERR_OPTION, why);
+		ag_fit_failure_add(fit, &model, status, why);
 	}
 	if (n < fit->options->n_models || n == 0)
 		return AG_OK;
@@ -89,7 +121,7 @@ int64_t
 ag_fit_sample_rows(const AgFit *fit, const AgModelConfig *config)
 {
 	return fit->options->models_from_set && is_net(config) && fit->n_rows > SAMPLE_ABOVE &&
-				   fit->promised_seconds < SAMPLE_SECONDS
+				   fit->promised_seconds < AG_FIT_LONG_SECONDS
 			   ? SAMPLE_ROWS
 			   : 0;
 }

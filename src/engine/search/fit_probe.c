@@ -114,7 +114,7 @@ static AgStatus
 probe_gain(AgFit *fit, const AgContext *ctx, const Probe *p, bool *helps)
 {
 	AgTruth truth = ag_fit_truth(fit, p->target, p->class_of, p->weight);
-	double *weights, without, with, error;
+	double *weights, without, with, error, gain;
 	AgStatus status;
 
 	AG_TRY(ag_get(ctx, (size_t) fit->n_models + 1, sizeof *weights, &weights));
@@ -126,9 +126,8 @@ probe_gain(AgFit *fit, const AgContext *ctx, const Probe *p, bool *helps)
 	ag_mem_free(ctx->mem, weights);
 	AG_TRY(status);
 	error = ag_metric_higher_is_better(fit->metric) ? 1.0 - without : without;
-	*helps = isnan(without) || isnan(with) ||
-			 ag_metric_score(fit->metric, with) - ag_metric_score(fit->metric, without) >=
-				 LEAST_GAIN * fabs(error);
+	gain = ag_metric_score(fit->metric, with) - ag_metric_score(fit->metric, without);
+	*helps = isnan(gain) || (gain > 0.0 && gain >= LEAST_GAIN * fabs(error));
 	return AG_OK;
 }
 

@@ -23,10 +23,10 @@ ag_fit_may_spare(const AgFit *fit)
 	const AgFitOptions *options = fit->options;
 
 	if (options->replay != NULL)
-		return options->replay->has_spare_set;
+		return options->replay->has_spare_set && v->n_folds > 0 && v->n_sets == 1;
 	return options->models_from_set && options->auto_stack && !options->bag_sets_said &&
 		   isnan(options->infer_limit) && !fit->is_trial && v->n_folds > 0 && v->n_sets == 1 &&
-		   !v->is_held_out && !v->is_forward && fit->promised_seconds >= AG_FIT_SPARE_SECONDS &&
+		   !v->is_held_out && !v->is_forward && fit->promised_seconds >= AG_FIT_LONG_SECONDS &&
 		   isfinite(fit->promised_seconds);
 }
 

@@ -18,7 +18,11 @@
 
 /* Less time than that is short: no second level, no trial of one, and what fit_order.c does. */
 #define AG_FIT_SHORT_SECONDS 299.0
-#define AG_FIT_SPARE_SECONDS 599.0 /* from which on there may be a spare set of folds */
+/*
+ * And from so much on it is long: there may be a spare set of folds, and of many rows there are bags, and nets see all of them. A little less
+ * than the 600 that users write, of which some is gone when it is looked at.
+ */
+#define AG_FIT_LONG_SECONDS 599.0
 
 #define AG_FIT_NO_FOLD 255 /* a row that is in every fold's training part */
 #define AG_FIT_HELD 254    /* one that is in none: held back from all of them */
