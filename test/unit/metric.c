@@ -9,6 +9,7 @@
 #include "engine/model/metric.h"
 #include "engine/model/rank.h"
 #include "unit/metric_cases.h"
+#include "unit/metric_odd.h"
 
 #define MAX_ROWS 50000
 #define MAX_CLASSES 7
@@ -87,8 +88,9 @@ make_weights(int kind, int n)
 	if (kind == 0)
 		return NULL;
 	for (int i = 0; i < n; i++)
-		weight_room[i] = kind == 1 ? 0.1 + ag_random_unit(91, (uint64_t) i)
-								   : floor(4.0 * ag_random_unit(92, (uint64_t) i));
+		weight_room[i] = kind == 1   ? 0.1 + ag_random_unit(91, (uint64_t) i)
+						 : kind == 2 ? floor(4.0 * ag_random_unit(92, (uint64_t) i))
+									 : 1.0 + i % 3;
 	return weight_room;
 }
 
@@ -120,30 +122,44 @@ classes(AgMetric metric, int n, int n_classes, const double *weight)
 	return value;
 }
 
+/* Of an odd one or any other; NaN where there is nothing to measure is NaN here, too. */
+static void
+check_case(const struct MetricCase *c, bool is_odd)
+{
+	AgMetric metric = ag_metric_by_name(c->metric);
+	const double *weight = make_weights(c->weights, c->n_rows);
+	double value;
+
+	if (c->kind == REGRESSION)
+	{
+		if (is_odd)
+			make_odd_regression(c->set, c->n_rows, target, prediction);
+		else
+			make_regression(c->set, c->n_rows);
+		value = regression(metric, c->n_rows, weight);
+	}
+	else
+	{
+		if (is_odd)
+			make_odd_classes(c->set, c->n_rows, c->n_classes, class_of, proba);
+		else
+			make_classes(c->set, c->n_rows, c->n_classes);
+		value = classes(metric, c->n_rows, c->n_classes, weight);
+	}
+	if (isnan(c->value) ? !AG_CHECK(isnan(value))
+						: !AG_CHECK_NEAR(value, c->value, 1e-12 * fabs(c->value)))
+		fprintf(stderr, "    %s of %sset %d, %d rows, %d classes, weights %d: %.17g, not %.17g\n",
+				c->metric, is_odd ? "odd " : "", c->set, c->n_rows, c->n_classes, c->weights, value,
+				c->value);
+}
+
 static void
 recorded(void)
 {
 	for (size_t i = 0; i < sizeof metric_cases / sizeof metric_cases[0]; i++)
-	{
-		const struct MetricCase *c = &metric_cases[i];
-		AgMetric metric = ag_metric_by_name(c->metric);
-		const double *weight = make_weights(c->weights, c->n_rows);
-		double value;
-
-		if (c->kind == REGRESSION)
-		{
-			make_regression(c->set, c->n_rows);
-			value = regression(metric, c->n_rows, weight);
-		}
-		else
-		{
-			make_classes(c->set, c->n_rows, c->n_classes);
-			value = classes(metric, c->n_rows, c->n_classes, weight);
-		}
-		if (!AG_CHECK_NEAR(value, c->value, 1e-12 * fabs(c->value)))
-			fprintf(stderr, "    %s of set %d, %d rows, %d classes, weights %d\n", c->metric,
-					c->set, c->n_rows, c->n_classes, c->weights);
-	}
+		check_case(&metric_cases[i], false);
+	for (size_t i = 0; i < sizeof odd_cases / sizeof odd_cases[0]; i++)
+		check_case(&odd_cases[i], true);
 }
 
 static void
