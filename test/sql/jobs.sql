@@ -187,6 +187,11 @@ SELECT ag_fit_async('SELECT *, y + 1 AS w FROM jd', 'y', :'quick'::jsonb || '{"n
 SELECT ag_wait(:seen, 60);
 SELECT substring(ag_job_log(:seen) FROM '[0-9]+ rows? and .* from') AS line;
 SELECT ag_drop('jd_seen');
+-- the last words are the call to paste, by the kind of label: pasted, it runs
+SELECT ag_fit_async('SELECT x, kind FROM jd', 'kind', :'quick'::jsonb || '{"name": "jd kind"}') AS kind, ag_fit_async('jd', 'y', :'quick'::jsonb || '{"name": "jd_levels", "problem_type": "quantile", "quantile_levels": [0.2, 0.9]}') AS levels \gset
+SELECT ag_wait(:kind, 60), ag_wait(:levels, 60);
+SELECT substring(ag_job_log(id) FROM 'HINT: +(SELECT[^\n]*)\n*$') AS call FROM unnest(ARRAY[:kind, :levels]) AS id;
+SELECT 'SELECT count(*) AS rows FROM (' || substring(ag_job_log(id) FROM 'HINT: +(SELECT[^\n]*)\n*$') || ') AS pasted' FROM unnest(ARRAY[:kind, :levels]) AS id \gexec
 
 SELECT sum(ag_drop(name)) > 0 AS dropped FROM ag_models;
 SELECT count(*) AS orders FROM ag_job_order;

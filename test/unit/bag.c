@@ -220,11 +220,14 @@ folds_by_time(AgMem *mem)
 		double seconds;
 		int asked, folds, n;
 		double slow; /* seconds so far, of which one was work; 0: not known */
-	} cases[] = {{1e6, -1, 8, 100000, 0},   {60, -1, 4, 100000, 0},    {1, -1, 0, 100000, 0},
-				 {1, 8, 8, 100000, 0},      {60, -1, 8, 19999, 0},     {60, -1, 5, 20000, 0},
-				 {700, -1, 8, 20000, 0},    {550, -1, 5, 100000, 0},   {550, -1, 0, 100001, 0},
-				 {550, 8, 8, 100001, 0},    {700, -1, 8, 100001, 0},   {120, -1, 5, 100000, 1.0},
-				 {120, -1, 4, 100000, 2.0}, {120, -1, 0, 100000, 8.0}, {120, 8, 8, 100000, 8.0}};
+		double gone; /* of the time promised: read, stored */
+	} cases[] = {
+		{1e6, -1, 8, 100000, 0, 0},   {60, -1, 4, 100000, 0, 0},    {1, -1, 0, 100000, 0, 0},
+		{1, 8, 8, 100000, 0, 0},      {60, -1, 8, 19999, 0, 0},     {60, -1, 5, 20000, 0, 0},
+		{700, -1, 8, 20000, 0, 0},    {550, -1, 5, 100000, 0, 0},   {550, -1, 0, 100001, 0, 0},
+		{550, 8, 8, 100001, 0, 0},    {700, -1, 8, 100001, 0, 0},   {120, -1, 5, 100000, 1.0, 0},
+		{120, -1, 4, 100000, 2.0, 0}, {120, -1, 0, 100000, 8.0, 0}, {120, 8, 8, 100000, 8.0, 0},
+		{600, -1, 8, 100001, 0, 30}};
 
 	for (int i = 0; i < (int) (sizeof cases / sizeof cases[0]); i++)
 	{
@@ -241,12 +244,37 @@ folds_by_time(AgMem *mem)
 			d.fit.began_ns = ag_clock_ns() - (int64_t) (cases[i].slow * 1e9);
 			d.fit.began_cpu_ns = ag_cpu_ns() - INT64_C(1000000000);
 		}
-		d.fit.ctx.deadline_ns = ag_clock_ns() + (int64_t) (cases[i].seconds * 1e9);
+		d.fit.promised_seconds = cases[i].seconds;
+		d.fit.ctx.deadline_ns =
+			ag_clock_ns() + (int64_t) ((cases[i].seconds - cases[i].gone) * 1e9);
 		AG_REQUIRE(ag_fit_split(&d.fit) == AG_OK);
 		split_room(&d.fit);
 		AG_CHECK_EQ(d.fit.validation.n_folds, cases[i].folds);
 		AG_CHECK((strstr(d.log, "ime") != NULL) == (cases[i].folds < 8));
 		deal_free(&d);
+	}
+}
+
+/* How many folds are fitted at a time: as asked, or by the rows. */
+static void
+folds_at_a_time(AgMem *mem)
+{
+	static const AgOptionEntry args[] = {
+		{"/ag_args_ensemble", AG_JSON_OBJECT, "2"},
+		{"/ag_args_ensemble/num_folds_parallel", AG_JSON_NUMBER, "3"},
+		{"/ag_args_ensemble/fold_fitting_strategy", AG_JSON_STRING, "sequential_local"},
+	};
+	static const int few[] = {AG_MAX_BAG_FOLDS, AG_MAX_BAG_FOLDS, 3, 1}, many[] = {1, 1, 3, 1};
+	AgFitOptions *options;
+	AgError err;
+
+	ag_error_init(&err);
+	for (int n = 0; n <= 3; n++)
+	{
+		AG_REQUIRE(ag_options_parse(mem, args, n, &options, &err) == AG_OK);
+		AG_CHECK_EQ(ag_folds_at_a_time(options, 20000), few[n]);
+		AG_CHECK_EQ(ag_folds_at_a_time(options, 20001), many[n]);
+		ag_options_free(options);
 	}
 }
 
@@ -578,6 +606,7 @@ main(void)
 	folds_repeat(&mem);
 	folds_adapt(&mem);
 	folds_by_time(&mem);
+	folds_at_a_time(&mem);
 	groups_together(&mem);
 	out_of_fold(&mem);
 	repeats(&mem);

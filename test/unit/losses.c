@@ -501,6 +501,32 @@ no_memory(void)
 	bench_end(&bench);
 }
 
+/* The mean of scikit-learn 1.9.1's mean_pinball_loss of both levels, also where nothing varies; weights 1, 2, 3, 1, 2, 3, ... */
+static void
+pinball_recorded(Bench *bench)
+{
+	static const double levels[] = {0.1, 0.8};
+	static const double recorded[] = {0.2760416666666667, 0.3505208333333334, 0.2796875,
+									  0.37109375};
+	double target[24], predictions[48], weight[24], value;
+	AgTruth truth = {.n_quantiles = 2, .quantiles = levels, .target = target};
+
+	for (int c = 0; c < 4; c++)
+	{
+		for (int i = 0; i < 24; i++)
+		{
+			target[i] = i * 7 % 11 / 4.0 - 1.0;
+			predictions[2 * i] = c % 2 == 1 ? 0.25 : i * 5 % 13 / 4.0 - 2.0;
+			predictions[2 * i + 1] = predictions[2 * i] + (c % 2 == 1 ? 0.0 : 1.5);
+			weight[i] = 1.0 + i % 3;
+		}
+		truth.weight = c >= 2 ? weight : NULL;
+		AG_REQUIRE(ag_metric_value(&bench->ctx, AG_METRIC_PINBALL_LOSS, &truth, 24, predictions,
+								   &value) == AG_OK);
+		AG_CHECK_NEAR(value, recorded[c], 1e-14);
+	}
+}
+
 static void
 pinball(void)
 {
@@ -523,6 +549,7 @@ pinball(void)
 	AG_REQUIRE(ag_metric_value(&bench.ctx, AG_METRIC_PINBALL_LOSS, &truth, 0, predictions,
 							   &value) == AG_OK);
 	AG_CHECK(isnan(value));
+	pinball_recorded(&bench);
 	AG_CHECK_EQ(ag_metric_value(&bench.ctx, AG_METRIC_RMSE, &truth, 3, predictions, &value),
 				AG_ERR_INTERNAL);
 	ag_error_init(&bench.error);

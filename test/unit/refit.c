@@ -234,6 +234,44 @@ memory_is_full(AgMem *mem)
 	AG_CHECK_EQ(mem->used_bytes, 0);
 }
 
+/* What a preset asks for is left where hardly any rows were held out; what the user asks for isn't. */
+static void
+presets_are_sparing(AgMem *mem)
+{
+	static const AgOptionEntry good[] = {
+		{"/hyperparameters", AG_JSON_OBJECT, "1"},
+		{"/hyperparameters/GBM", AG_JSON_OBJECT, "1"},
+		{"/hyperparameters/GBM/num_boost_round", AG_JSON_NUMBER, "10"},
+		{"/presets", AG_JSON_STRING, "good"},
+		{"/auto_stack", AG_JSON_BOOL, "false"},
+		{"/holdout_frac", AG_JSON_NUMBER, "0.015"},
+		{"/refit_full", AG_JSON_BOOL, "true"},
+	};
+	AgOptionEntry more[7];
+	int n = (int) (sizeof good / sizeof good[0]);
+	Result r = {0};
+	AgError err;
+	Setting s = {.mem = mem, .n_rows = 600, .entries = good, .n_entries = n - 1, .n_threads = 1};
+
+	AG_REQUIRE(run(&s, &r, &err) == AG_OK);
+	AG_CHECK_STR(r.best, "GBM");
+	AG_CHECK(find_name(&r, "GBM_FULL") < 0);
+	AG_CHECK(strstr(r.log, "None of the models is fitted again: only 9 of 600 rows") != NULL);
+	result_free(&r);
+	s.n_entries = n;
+	AG_REQUIRE(run(&s, &r, &err) == AG_OK);
+	AG_CHECK_STR(r.best, "GBM_FULL");
+	result_free(&r);
+	memcpy(more, good, sizeof good);
+	more[n - 2].text = "0.1";
+	s.entries = more;
+	s.n_entries = n - 1;
+	AG_REQUIRE(run(&s, &r, &err) == AG_OK);
+	AG_CHECK_STR(r.best, "GBM_FULL");
+	result_free(&r);
+	AG_CHECK_EQ(mem->used_bytes, 0);
+}
+
 int
 main(void)
 {
@@ -246,5 +284,6 @@ main(void)
 	refused(&mem);
 	little_time(&mem);
 	memory_is_full(&mem);
+	presets_are_sparing(&mem);
 	return ag_unit_done("refit");
 }

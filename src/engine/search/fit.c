@@ -97,9 +97,9 @@ count_waiting(AgFit *fit, AgOutlook *outlook)
 			continue;
 		ag_fit_model_begin(fit, config, &model);
 		ag_outlook_waits(outlook, family, units * ag_fit_n_children(fit, &model) * levels);
-		if (fit->options->refit_full == AG_REFIT_ALL)
+		if (ag_fit_refits(fit) == AG_REFIT_ALL)
 			ag_outlook_waits(outlook, family, units * fit->n_levels);
-		else if (fit->options->refit_full == AG_REFIT_BEST) /* who knows which */
+		else if (ag_fit_refits(fit) == AG_REFIT_BEST) /* who knows which */
 			ag_outlook_waits(outlook, family, units / 2.0);
 	}
 }

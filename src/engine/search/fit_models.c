@@ -13,7 +13,7 @@ static bool
 is_last_reader(const AgFit *fit, int at)
 {
 	const AgModelConfig *own = ag_fit_config(fit, at);
-	int first = fit->options->refit_full != AG_REFIT_NONE || ag_fit_retrains(fit) ? 0 : at + 1;
+	int first = ag_fit_refits(fit) != AG_REFIT_NONE || ag_fit_retrains(fit) ? 0 : at + 1;
 
 	if (fit->n_levels > 1 || fit->validation.is_held_out || ag_fit_may_spare(fit))
 		return false;

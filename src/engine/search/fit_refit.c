@@ -17,6 +17,19 @@
 #define RETRAIN_MOST_ROWS 50 /* to one that is held out: beyond, another training is not worth it */
 
 /*
+ * What a preset wants of it is worth nothing where hardly any rows were held out: then the models have the time instead.
+ */
+AgRefit
+ag_fit_refits(const AgFit *fit)
+{
+	const AgValidation *v = &fit->validation;
+	bool few = v->n_folds == 0 && v->split.n_valid > 0 &&
+			   v->split.n_valid < fit->n_rows / RETRAIN_MOST_ROWS;
+
+	return few && !fit->options->refit_said ? AG_REFIT_NONE : fit->options->refit_full;
+}
+
+/*
  * Are models that were validated on rows held out trained once more, with these rows, under their own names? Not where these are
  * tuning data: they may be of another kind than what predictions are wanted of.
  */
@@ -40,7 +53,7 @@ ag_fit_models_deadline(const AgFit *fit)
 
 	if (ag_fit_retrains(fit))
 		share = held >= RETRAIN_FRACTION ? fmin(held * RETRAIN_SHARE, RETRAIN_MOST) : 0.0;
-	else if (fit->options->refit_full == AG_REFIT_NONE)
+	else if (ag_fit_refits(fit) == AG_REFIT_NONE)
 		return deadline;
 	if (deadline == INT64_MAX || deadline <= now)
 		return deadline;
@@ -222,7 +235,7 @@ count_refits(const AgFit *fit, const double *weights, const bool *done, int at, 
 	{
 		AgFamilyId family = fit->models[i].config->family->id;
 
-		if (!done[i] && (fit->options->refit_full != AG_REFIT_BEST || weights[i] > 0.0))
+		if (!done[i] && (ag_fit_refits(fit) != AG_REFIT_BEST || weights[i] > 0.0))
 			ag_outlook_waits(left, family, ag_outlook_units(family) * (i == at ? 0.5 : 1.0));
 	}
 }
@@ -244,7 +257,7 @@ refit_all(AgFit *fit, const AgSplit *all)
 	{
 		int i = next_model(fit, weights, done);
 
-		if (i < 0 || (fit->options->refit_full != AG_REFIT_ALL && !(weights[i] > 0.0)))
+		if (i < 0 || (ag_fit_refits(fit) != AG_REFIT_ALL && !(weights[i] > 0.0)))
 			break;
 		AG_TRY(ag_check_cancel(&fit->ctx));
 		count_refits(fit, weights, done, i, &left);
@@ -264,8 +277,14 @@ ag_fit_refit(AgFit *fit)
 	AgSplit all;
 	AgStatus status;
 
-	if (fit->options->refit_full == AG_REFIT_NONE && !ag_fit_retrains(fit))
+	if (ag_fit_refits(fit) == AG_REFIT_NONE && !ag_fit_retrains(fit))
+	{
+		if (fit->options->refit_full != AG_REFIT_NONE)
+			ag_log(&fit->ctx, AG_LOG_NORMAL,
+				   "None of the models is fitted again: only %lld of %lld rows were held out",
+				   (long long) v->split.n_valid, (long long) fit->n_rows);
 		return AG_OK;
+	}
 	if (v->n_folds == 0 && v->split.n_valid == 0)
 	{
 		ag_log(&fit->ctx, AG_LOG_NORMAL, "The models have all rows already: none is fitted again");

@@ -433,6 +433,7 @@ AgStatus ag_fit_crossfit(AgFit *fit, const AgContext *ctx, double *value, double
 const AgFitEnsemble *ag_fit_find_ensemble(const AgFit *fit, const char *name);
 /* fit_refit.c. When models have to be done so that there is time to fit them again, and fitting them again. */
 int64_t ag_fit_models_deadline(const AgFit *fit);
+AgRefit ag_fit_refits(const AgFit *fit);
 bool ag_fit_retrains(const AgFit *fit);
 /* How much depends on each model of what the one of that name combines: weights[n_models]. */
 void ag_fit_weights(const AgFit *fit, const char *best, double *weights);

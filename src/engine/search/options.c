@@ -383,6 +383,7 @@ static AgStatus
 parse_refit_full(OptionParser *p, const AgOptionNode *node)
 {
 	p->out->refit_full = AG_REFIT_NONE;
+	p->out->refit_said = true;
 	if (node->type == AG_JSON_BOOL && strcmp(node->text, "false") == 0)
 		return AG_OK;
 	if (node->type == AG_JSON_BOOL ||

@@ -238,6 +238,7 @@ typedef struct AgFitOptions
 	int max_base_models;          /* that a model of a higher level looks at; 0: no limit */
 	int max_base_models_per_type; /* of one family; 0: no limit, -1: the rule */
 	AgRefit refit_full;
+	bool refit_said; /* by the user, and not by a preset */
 	bool set_best_to_refit_full;
 	bool retrain_full; /* models validated on rows held out are trained on these, too, at last */
 	bool keep_only_best;
