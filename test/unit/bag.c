@@ -255,6 +255,32 @@ folds_by_time(AgMem *mem)
 	}
 }
 
+/* Of a million rows some are held out from all folds, unless the user says otherwise. */
+static void
+million_rows(AgMem *mem)
+{
+	for (int i = 0; i < 6; i++)
+	{
+		AgFitJob job = {.n_gpus = 0};
+		Dealt d;
+
+		deal_prepare(&d, mem, i == 1 ? 999999 : 1000000, 0, NULL, i == 3 ? 8 : -1, 1, 0);
+		d.options.auto_stack = true;
+		d.options.num_stack_levels = i == 4 ? 1 : -1;
+		d.options.bag_holdout_said = i == 2;
+		d.options.dynamic_stacking = i == 5 ? AG_DYNAMIC_ON : AG_DYNAMIC_AUTO;
+		d.fit.job = &job;
+		d.fit.ctx.deadline_ns = INT64_MAX;
+		AG_REQUIRE(ag_fit_split(&d.fit) == AG_OK);
+		split_room(&d.fit);
+		AG_CHECK_EQ(d.fit.validation.n_folds, 8);
+		AG_CHECK_EQ(d.fit.validation.is_held_out, i == 0);
+		AG_CHECK_EQ(d.fit.validation.n_scored, i == 0 ? 10000 : d.fit.n_rows);
+		AG_CHECK((strstr(d.log, "give \"use_bag_holdout\": false") != NULL) == (i == 0));
+		deal_free(&d);
+	}
+}
+
 /* How many folds are fitted at a time: as asked, or by the rows. */
 static void
 folds_at_a_time(AgMem *mem)
@@ -607,6 +633,7 @@ main(void)
 	folds_adapt(&mem);
 	folds_by_time(&mem);
 	folds_at_a_time(&mem);
+	million_rows(&mem);
 	groups_together(&mem);
 	out_of_fold(&mem);
 	repeats(&mem);

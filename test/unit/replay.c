@@ -248,6 +248,25 @@ spare_set_is_odd(AgMem *mem)
 	AG_CHECK_EQ(mem->used_bytes, 0);
 }
 
+/* Rows were held out from all folds by a rule that a fit that is repeated doesn't ask. */
+static void
+rows_are_held_out_again(AgMem *mem)
+{
+	static Result r;
+	Entries e;
+
+	entries_of_replay(&e, mem,
+					  "{\"num_bag_folds\": 3, \"num_bag_sets\": 1, \"bag_holdout\": true, "
+					  "\"num_stack_levels\": 0, \"models\": [" BAG "]}");
+	fit_by(mem, &e, &r);
+	AG_CHECK(strstr(r.log, "scored on those held out") != NULL);
+	AG_CHECK(strstr(part(&r, "\"replay\""), "\"bag_holdout\": true") != NULL);
+	repeats(mem, &r);
+	result_free(&r);
+	entries_free(&e);
+	AG_CHECK_EQ(mem->used_bytes, 0);
+}
+
 /* What no bag can be, "child_oof", isn't. */
 static void
 child_oof_is_odd(AgMem *mem)
@@ -272,7 +291,8 @@ static void
 spare_set_is_reckoned_with(AgMem *mem)
 {
 	static const char *const plans[] = {
-		"{\"num_bag_folds\": 3, \"num_bag_sets\": 1, \"num_stack_levels\": 0, \"models\": [" BAG "]}",
+		"{\"num_bag_folds\": 3, \"num_bag_sets\": 1, \"num_stack_levels\": 0, \"models\": [" BAG
+		"]}",
 		"{\"num_bag_folds\": 3, \"num_bag_sets\": 1, \"spare_set\": true, \"num_stack_levels\": 0, "
 		"\"models\": [" BAG "]}"};
 	int64_t needs[2];
@@ -585,6 +605,7 @@ main(void)
 	folds_are_left_out(&mem);
 	bag_is_torn(&mem);
 	spare_set_is_odd(&mem);
+	rows_are_held_out_again(&mem);
 	child_oof_is_odd(&mem);
 	spare_set_is_reckoned_with(&mem);
 	weights_are_kept(&mem);

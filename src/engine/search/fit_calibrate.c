@@ -3,7 +3,8 @@
  * temperature, the one of two classes called positive from the probability on that the metric likes best, and quantiles moved until
  * as many rows lie below each as it says.
  *
- * All are a number each, found on the out-of-fold predictions (without folds, on the rows held out).
+ * All are a number each, found on the out-of-fold predictions (without folds, on the rows held out). Models that are fitted again on all rows
+ * keep them, like the weights and the rounds: nothing is left that could be looked at without flattering.
  */
 #include <math.h>
 #include <string.h>

@@ -16,6 +16,7 @@
 #define MANY_ROWS 20000
 #define FOLDS_OF_MANY 5
 #define MOST_ROWS 100000
+#define HELD_ROWS 1000000 /* from so many on bags of our own choice are scored on rows held out */
 #define KEY_FOLDS 0x666f6c64 /* what these random numbers are for */
 
 /* AutoGluon's rule: eight folds, fewer for less than 80 rows. */
@@ -331,6 +332,24 @@ hold_out_beside(AgFit *fit)
 	return AG_OK;
 }
 
+/* Are bags scored on rows held out from all folds? AutoGluon's rule, where nobody says: of a million rows some are enough. */
+static bool
+is_beside(const AgFit *fit)
+{
+	const AgFitOptions *options = fit->options;
+
+	if (options->bag_holdout_said || options->use_bag_holdout)
+		return options->use_bag_holdout;
+	if (!options->auto_stack || options->num_bag_folds >= 0 || options->num_stack_levels > 0 ||
+		options->dynamic_stacking == AG_DYNAMIC_ON || fit->n_rows < HELD_ROWS)
+		return false;
+	ag_log(&fit->ctx, AG_LOG_NORMAL,
+		   "Bags of %d rows and more are scored on rows held out, and not stacked; to change this, "
+		   "give \"use_bag_holdout\": false",
+		   HELD_ROWS);
+	return true;
+}
+
 AgStatus
 ag_fit_split(AgFit *fit)
 {
@@ -340,7 +359,7 @@ ag_fit_split(AgFit *fit)
 		n_folds = folds_fit(fit, n_folds);
 	if (n_folds > 0)
 		n_folds = folds_affordable(fit, n_folds);
-	if (n_folds > 0 && fit->options->use_bag_holdout)
+	if (n_folds > 0 && is_beside(fit))
 		AG_TRY(hold_out_beside(fit));
 	if (n_folds > 0)
 		AG_TRY(folds_deal(fit, n_folds));

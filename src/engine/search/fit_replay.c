@@ -266,6 +266,11 @@ ag_fit_replay_write(const AgFit *fit, AgWriter *out)
 	ag_json_number(out, v->n_folds);
 	ag_json_key(out, &first, "num_bag_sets");
 	ag_json_number(out, v->n_folds > 0 ? v->n_sets : 1);
+	if (v->is_held_out)
+	{
+		ag_json_key(out, &first, "bag_holdout");
+		ag_json_raw(out, "true");
+	}
 	if (v->n_spare_sets > 0)
 	{
 		ag_json_key(out, &first, "spare_set");

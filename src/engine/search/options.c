@@ -354,6 +354,7 @@ parse_dry_run(OptionParser *p, const AgOptionNode *node)
 static AgStatus
 parse_use_bag_holdout(OptionParser *p, const AgOptionNode *node)
 {
+	p->out->bag_holdout_said = true;
 	return bool_parse(p, node, &p->out->use_bag_holdout);
 }
 

@@ -254,6 +254,7 @@ typedef struct AgFitOptions
 	char *groups;                          /* a column; NULL: none */
 	bool weight_evaluation;                /* weights count in scores, too */
 	bool use_bag_holdout;                  /* bags are scored on rows held out from all folds */
+	bool bag_holdout_said;                 /* else a rule says so of very many rows */
 	char *time_column;                     /* NULL: none */
 	char *tuning_data;                     /* a table or query; NULL: none */
 	AgReplay *replay;              /* NULL: none; else neither time nor memory decides anything */

@@ -106,10 +106,10 @@ static const AgOptionSpec specs[] = {
 	 "that (0.2 at most) for a search"},
 	{"tuning_data", "text", "a table or query", "null", true,
 	 "Validation rows of your own, with the columns of data; none of data is held out then"},
-	{"use_bag_holdout", "boolean", "true or false", "false", true,
+	{"use_bag_holdout", "boolean", "true or false", "null", true,
 	 "Score bags and choose the ensemble on rows held out from all folds (holdout_frac, the latest "
-	 "by "
-	 "time_column, or tuning_data), not on the rows that they are trained on; without stacking"},
+	 "by time_column, or tuning_data), not on the rows that they are trained on; without stacking; "
+	 "null: where auto_stack chooses the folds, of 1,000,000 rows and more"},
 
 	/* deployment */
 	{"refit_full", "boolean or text", "true, false, all, best", "false", true,
