@@ -13,10 +13,10 @@
 
 #define LOOK_SHARE 0.015 /* of the time left, for the first look */
 #define LOOK_MOST_S 2.0
-#define LOOK_LEAST_S 0.1   /* less shows nothing */
-#define LOOK_ROWS 2000     /* of fewer, any folds are done in time */
-#define HELD_OUT 8         /* one in so many rows */
-#define LEAST_ROUNDS 3     /* that tell how long one takes */
+#define LOOK_LEAST_S 0.1 /* less shows nothing */
+#define LOOK_ROWS 2000   /* of fewer, any folds are done in time */
+#define HELD_OUT 8       /* one in so many rows */
+#define LEAST_ROUNDS 3   /* that tell how long one takes */
 #define KEY_EARLY 0x6561726c
 #define EARLY_SPLIT 0xfffe /* number of the split: no bag's, no refit's */
 
