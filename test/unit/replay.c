@@ -253,6 +253,8 @@ static void
 rows_are_held_out_again(AgMem *mem)
 {
 	static Result r;
+	AgFitOptions *none;
+	AgError err;
 	Entries e;
 
 	entries_of_replay(&e, mem,
@@ -263,6 +265,13 @@ rows_are_held_out_again(AgMem *mem)
 	AG_CHECK(strstr(part(&r, "\"replay\""), "\"bag_holdout\": true") != NULL);
 	repeats(mem, &r);
 	result_free(&r);
+	entries_free(&e);
+	/* a plan that no fit writes: levels learn from scores of all rows */
+	entries_of_replay(&e, mem,
+					  "{\"num_bag_folds\": 3, \"num_bag_sets\": 1, \"bag_holdout\": true, "
+					  "\"num_stack_levels\": 1, \"models\": [" BAG "]}");
+	ag_error_init(&err);
+	AG_CHECK_EQ(ag_options_parse(mem, e.list, e.n, &none, &err), AG_ERR_OPTION);
 	entries_free(&e);
 	AG_CHECK_EQ(mem->used_bytes, 0);
 }

@@ -16,9 +16,7 @@
 #define RETRAIN_FRACTION 0.09
 #define RETRAIN_MOST_ROWS 50 /* to one that is held out: beyond, another training is not worth it */
 
-/*
- * What a preset wants of it is worth nothing where hardly any rows were held out: then the models have the time instead.
- */
+/* Which models are fitted again. A preset's wish is worth nothing where hardly any rows were held out: the models have the time instead. */
 AgRefit
 ag_fit_refits(const AgFit *fit)
 {

@@ -431,7 +431,7 @@ AgStatus ag_fit_never(const AgFit *fit, const AgContext *ctx, double **never);
 AgStatus ag_fit_crossfit(AgFit *fit, const AgContext *ctx, double *value, double *single_value);
 /* The ensemble of that name; NULL: there is none. */
 const AgFitEnsemble *ag_fit_find_ensemble(const AgFit *fit, const char *name);
-/* fit_refit.c. When models have to be done so that there is time to fit them again, and fitting them again. */
+/* fit_refit.c. When models have to be done so that there is time to fit them again; which; and fitting them again. */
 int64_t ag_fit_models_deadline(const AgFit *fit);
 AgRefit ag_fit_refits(const AgFit *fit);
 bool ag_fit_retrains(const AgFit *fit);

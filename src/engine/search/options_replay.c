@@ -380,6 +380,8 @@ ag_replay_parse(const AgOptionNode *node, AgFitOptions *out, AgError *err)
 	out->auto_stack = false;
 	out->dynamic_stacking = AG_DYNAMIC_OFF; /* its trial is over */
 	out->use_bag_holdout |= ag_option_child(node, "bag_holdout") != NULL;
+	if (out->use_bag_holdout && levels > 0)
+		return ag_option_reject(node, WHAT, err);
 	AG_TRY(refit_read(node, replay, out, err));
 	if (zone != NULL && zone->type == AG_JSON_STRING)
 	{
