@@ -38,7 +38,7 @@ filter_raise(AgFilter256 *filter, double threshold)
 	double t = (threshold - threshold * AG_SCAN_SLACK - filter->parent) / filter->whole;
 
 	/* So little that a float can't hold it: everything passes. */
-	filter->t = _mm256_set1_ps(t > 1e-30 ? (float) (t * (1.0 - 0x1.0p-11)) : -1.0f);
+	filter->t = _mm256_set1_ps(t > 1e-30 ? (float) (t * (1.0 - 0x1.0p-11)) : 0.0f);
 }
 
 AG_AVX2_INLINE void
