@@ -2,6 +2,7 @@
  * gbm.c - the boosting loop as a whole: same bytes at any thread count, limits kept, nothing leaks.
  */
 #include "booster.h"
+#include "engine/model/histogram_rows.h"
 #include "engine/model/early_stop.h"
 #include "engine/model/goss.h"
 
@@ -204,23 +205,31 @@ test_learns(void)
 	bench_end(&bench);
 }
 
-/* Fails every allocation in turn; each failure must be told and nothing may leak. */
+/*
+ * Fails every allocation in turn; each failure must be told and nothing may leak. is_wide: with tables of sums that no nearest cache
+ * holds, which are filled in blocks from a room of rows.
+ */
 static void
-test_allocations(void)
+test_allocations(bool is_wide)
 {
-	for (int c = 0; c < 3; c++)
+	for (int c = 0; c < (is_wide ? 1 : 3); c++)
 	{
 		Bench bench;
 		Table table;
 		AgTrainData data;
-		AgBoostParams params = gbm_params(2);
+		AgBoostParams params = gbm_params(is_wide ? 1 : 2);
 		AgBoostResult result;
 		int64_t used;
 
 		bench_init(&bench, 2);
-		table_init(&table, 400, 3, 1, 12, 0.1, cases[c].n_classes, 21);
-		table_bin(&table, &bench.ctx, 32);
+		table_init(&table, is_wide ? 700 : 400, is_wide ? 120 : 3, 1, 12, 0.1, cases[c].n_classes,
+				   21);
+		for (int64_t i = 0; is_wide && i < table.n_rows * table.n_numbers; i++)
+			table.numbers[i] = ag_random_unit(22, (uint64_t) i);
+		table_bin(&table, &bench.ctx, is_wide ? 254 : 32);
+		AG_CHECK_EQ(ag_hist_is_blocked(ag_hist_cells(table.bins), table.bins->row_stride), is_wide);
 		data = table_data(&table, cases[c].problem, cases[c].n_classes);
+		params.num_leaves = is_wide ? 4 : params.num_leaves;
 		params.bagging_fraction = 0.8;
 		params.bagging_freq = 1;
 		used = atomic_load(&bench.mem.used_bytes);
@@ -771,6 +780,7 @@ main(void)
 	test_wide();
 	test_predictions();
 	test_learns();
-	test_allocations();
+	test_allocations(false);
+	test_allocations(true);
 	return ag_unit_done("gbm");
 }

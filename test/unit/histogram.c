@@ -113,9 +113,9 @@ test_layout(int n_categories, bool is_part, int64_t n, int64_t n_child, int max_
 	bench_end(&bench);
 }
 
-/* Rows added in blocks of features, whatever this machine would do: numbers of many bins have fixed cells, unless others are there. */
+/* Rows added in blocks of features, whatever this machine would do: numbers of many bins have cells at constant distances. */
 static void
-test_blocks(int n_numbers, int n_categories, bool is_part)
+test_blocks(int n_numbers, int n_categories, int n_skipped, bool is_part)
 {
 	static Sums sums;
 	const int64_t n = 9000;
@@ -127,6 +127,7 @@ test_blocks(int n_numbers, int n_categories, bool is_part)
 	AgHistRoom room = {malloc(AG_HIST_ROOM_BYTES), malloc(AG_HIST_ROOM_ROWS * sizeof(int64_t))};
 	uint8_t is_used[48];
 	int64_t n_listed = 0;
+	int n_spread = 0;
 
 	bench_init(&bench, 1);
 	table_init(&table, n, n_numbers, n_categories, 90, 0.1, 0, 79);
@@ -139,9 +140,14 @@ test_blocks(int n_numbers, int n_categories, bool is_part)
 			list.ids[n_listed++] = (uint32_t) i;
 	AG_REQUIRE(ag_hist_builder_create(&bench.ctx, table.bins, &builder) == AG_OK);
 	for (int f = 0; f < table.bins->n_features; f++)
-		is_used[f] = !is_part || f % 3 != 1;
+	{
+		is_used[f] = f >= n_skipped && (!is_part || f % 3 != 1);
+		n_spread += is_used[f] && f < n_numbers;
+	}
 	ag_hist_use(&builder, is_used);
-	AG_CHECK_EQ(builder.layout.is_fixed, n_categories == 0 && !is_part);
+	AG_CHECK_EQ(builder.layout.is_fixed, n_categories == 0 && n_skipped == 0 && !is_part);
+	AG_CHECK_EQ(builder.layout.n_spread, n_spread);
+	AG_CHECK(builder.layout.n_cells <= ag_hist_cells(table.bins));
 	hist.cells = malloc((size_t) builder.layout.n_cells * sizeof(int64_t));
 	memset(hist.cells, 0x5a, (size_t) builder.layout.n_cells * sizeof(int64_t));
 	/* in two parts, the second from the middle of a list on */
@@ -236,11 +242,13 @@ main(void)
 		test_build(150000, 75000, 10, 8, false, n_threads);
 	}
 	for (int n_numbers = 12; n_numbers <= 42; n_numbers += 5) /* rows of 16 to 64 bytes */
-		test_blocks(n_numbers, 0, false);
-	test_blocks(28, 0, false);
-	test_blocks(28, 0, true);
-	test_blocks(19, 8, false);
-	test_blocks(20, 3, true);
+		test_blocks(n_numbers, 0, 0, false);
+	test_blocks(28, 0, 0, false);
+	test_blocks(28, 0, 0, true);
+	test_blocks(28, 0, 3, false);
+	test_blocks(19, 8, 0, false);
+	test_blocks(19, 8, 5, false);
+	test_blocks(20, 3, 0, true);
 	for (int level = AG_CPU_PORTABLE; level <= (int) ag_cpu_level(); level++)
 		for (int n_threads = 1; n_threads <= 3; n_threads++)
 		{

@@ -31,6 +31,42 @@ ag_pow2i(int k)
 }
 
 /*
+ * The series of exp and ln, of a number or of GNU C's vectors of them. AG_EXP_SERIES: p = the sum of r^n / n! to degree 13.
+ * AG_LN_SERIES: p = (atanh(s) / s - 1) / s^2 from z = s^2, to the term of s^20.
+ */
+#define AG_EXP_SERIES(p, r)                                                                        \
+	do                                                                                             \
+	{                                                                                              \
+		p = r * (1.0 / 6227020800.0) + 1.0 / 479001600.0;                                          \
+		p = p * r + 1.0 / 39916800.0;                                                              \
+		p = p * r + 1.0 / 3628800.0;                                                               \
+		p = p * r + 1.0 / 362880.0;                                                                \
+		p = p * r + 1.0 / 40320.0;                                                                 \
+		p = p * r + 1.0 / 5040.0;                                                                  \
+		p = p * r + 1.0 / 720.0;                                                                   \
+		p = p * r + 1.0 / 120.0;                                                                   \
+		p = p * r + 1.0 / 24.0;                                                                    \
+		p = p * r + 1.0 / 6.0;                                                                     \
+		p = p * r + 0.5;                                                                           \
+		p = p * r + 1.0;                                                                           \
+		p = p * r + 1.0;                                                                           \
+	} while (0)
+#define AG_LN_SERIES(p, z)                                                                         \
+	do                                                                                             \
+	{                                                                                              \
+		p = z * (1.0 / 23.0) + 1.0 / 21.0;                                                         \
+		p = p * z + 1.0 / 19.0;                                                                    \
+		p = p * z + 1.0 / 17.0;                                                                    \
+		p = p * z + 1.0 / 15.0;                                                                    \
+		p = p * z + 1.0 / 13.0;                                                                    \
+		p = p * z + 1.0 / 11.0;                                                                    \
+		p = p * z + 1.0 / 9.0;                                                                     \
+		p = p * z + 1.0 / 7.0;                                                                     \
+		p = p * z + 1.0 / 5.0;                                                                     \
+		p = p * z + 1.0 / 3.0;                                                                     \
+	} while (0)
+
+/*
  * e^x: Cody-Waite reduction by ln 2 in two parts, then a degree-13 Taylor
  * polynomial on |r| <= ln2/2. Saturates to 0 below -745 and to +inf above 709.78.
  */
@@ -50,20 +86,7 @@ ag_exp(double x)
 	k = k < 0.0 ? -(double) (int) (0.5 - k) : (double) (int) (k + 0.5);
 	r = x - k * 6.93147180369123816490e-01;
 	r = r - k * 1.90821492927058770002e-10;
-	p = 1.0 / 6227020800.0;
-	p = p * r + 1.0 / 479001600.0;
-	p = p * r + 1.0 / 39916800.0;
-	p = p * r + 1.0 / 3628800.0;
-	p = p * r + 1.0 / 362880.0;
-	p = p * r + 1.0 / 40320.0;
-	p = p * r + 1.0 / 5040.0;
-	p = p * r + 1.0 / 720.0;
-	p = p * r + 1.0 / 120.0;
-	p = p * r + 1.0 / 24.0;
-	p = p * r + 1.0 / 6.0;
-	p = p * r + 0.5;
-	p = p * r + 1.0;
-	p = p * r + 1.0;
+	AG_EXP_SERIES(p, r);
 	n = (int) k;
 	if (n < -1021) /* two steps keep the scale factors normal */
 		return p * ag_pow2i(n + 600) * ag_pow2i(-600);
@@ -105,17 +128,7 @@ ag_ln(double x)
 	}
 	s = (m - 1.0) / (m + 1.0);
 	z = s * s;
-	p = 1.0 / 23.0;
-	p = p * z + 1.0 / 21.0;
-	p = p * z + 1.0 / 19.0;
-	p = p * z + 1.0 / 17.0;
-	p = p * z + 1.0 / 15.0;
-	p = p * z + 1.0 / 13.0;
-	p = p * z + 1.0 / 11.0;
-	p = p * z + 1.0 / 9.0;
-	p = p * z + 1.0 / 7.0;
-	p = p * z + 1.0 / 5.0;
-	p = p * z + 1.0 / 3.0;
+	AG_LN_SERIES(p, z);
 	p = 2.0 * s + 2.0 * s * z * p;
 	return (double) e * 6.93147180369123816490e-01 + (p + (double) e * 1.90821492927058770002e-10);
 }

@@ -3,6 +3,8 @@
  */
 #include "engine/base/vector.h"
 
+#include "engine/base/maths.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #define LESS(a, b) ((uint32_t) _mm_movemask_ps((__m128) ((__m128) (a) < (b))))

@@ -97,22 +97,10 @@ NAME(exp)(Doubles x)
 	Doubles shifted = x * 1.4426950408889634 + 0x1.8p52;
 	Doubles k = shifted - 0x1.8p52;
 	Doubles r = x - k * 6.93147180369123816490e-01;
-	Doubles p = (Doubles){0} + 1.0 / 6227020800.0;
+	Doubles p;
 
 	r = r - k * 1.90821492927058770002e-10;
-	p = p * r + 1.0 / 479001600.0;
-	p = p * r + 1.0 / 39916800.0;
-	p = p * r + 1.0 / 3628800.0;
-	p = p * r + 1.0 / 362880.0;
-	p = p * r + 1.0 / 40320.0;
-	p = p * r + 1.0 / 5040.0;
-	p = p * r + 1.0 / 720.0;
-	p = p * r + 1.0 / 120.0;
-	p = p * r + 1.0 / 24.0;
-	p = p * r + 1.0 / 6.0;
-	p = p * r + 0.5;
-	p = p * r + 1.0;
-	p = p * r + 1.0;
+	AG_EXP_SERIES(p, r);
 	p = (Doubles) ((Bits) p + ((Bits) shifted << 52));
 	return NAME(choose)((Bits) (x >= -708.0), p, (Doubles){0});
 }
@@ -183,19 +171,10 @@ NAME(logs)(double *x, size_t n)
 			(Doubles) ((bits & UINT64_C(0x000fffffffffffff)) | UINT64_C(0x3ff0000000000000));
 		Bits halve = (Bits) (y > 1.4142135623730951);
 		Doubles m = NAME(choose)(halve, y * 0.5, y), s = (m - 1.0) / (m + 1.0), z = s * s;
-		Doubles p = (Doubles){0} + 1.0 / 23.0;
+		Doubles p;
 
 		e += NAME(choose)(halve, (Doubles){0} + 1.0, (Doubles){0});
-		p = p * z + 1.0 / 21.0;
-		p = p * z + 1.0 / 19.0;
-		p = p * z + 1.0 / 17.0;
-		p = p * z + 1.0 / 15.0;
-		p = p * z + 1.0 / 13.0;
-		p = p * z + 1.0 / 11.0;
-		p = p * z + 1.0 / 9.0;
-		p = p * z + 1.0 / 7.0;
-		p = p * z + 1.0 / 5.0;
-		p = p * z + 1.0 / 3.0;
+		AG_LN_SERIES(p, z);
 		p = s * 2.0 + s * 2.0 * z * p;
 		STORE(Doubles, x + i) =
 			e * 6.93147180369123816490e-01 + (p + e * 1.90821492927058770002e-10);

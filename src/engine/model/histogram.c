@@ -28,7 +28,14 @@ typedef struct AgHistScratch
 	bool has_wide;
 } AgHistScratch;
 
-/* Cells of all features, laid out tightly, one to spare for each pair that begins evenly. */
+/* Whether a number has AG_HIST_BINS cells in every layout: it would use most of them. */
+static bool
+is_spread(const AgBinFeature *feature)
+{
+	return !feature->is_category && 4 * (feature->n_bins + 1) >= 3 * AG_HIST_BINS;
+}
+
+/* Cells of all features where not all have AG_HIST_BINS, with one to spare for each pair that begins evenly. */
 static int64_t
 tight_cells(const AgBins *bins, bool *has_category)
 {
@@ -40,7 +47,9 @@ tight_cells(const AgBins *bins, bool *has_category)
 		const AgBinFeature *feature = bins->features + f;
 
 		*has_category = *has_category || feature->is_category;
-		n_cells += (feature->n_bins + 1) * (feature->is_category ? 2 : 1) + 1;
+		n_cells += is_spread(feature)     ? AG_HIST_BINS
+				   : feature->is_category ? 2 * (feature->n_bins + 1) + 1
+										  : feature->n_bins + 1;
 	}
 	return n_cells;
 }
@@ -75,37 +84,46 @@ ag_hist_builder_memory(const AgBins *bins, bool is_wide)
 	return n_cells * (is_wide ? 3 : 1) * (int64_t) sizeof(int64_t) + room;
 }
 
+/* Gives a feature the next n cells. */
+static void
+place(AgHistLayout *layout, int f, int n)
+{
+	layout->offset[f] = (uint32_t) layout->n_cells;
+	layout->n_cells += n;
+}
+
 void
 ag_hist_use(AgHistBuilder *builder, const uint8_t *is_used)
 {
 	AgHistLayout *layout = &builder->layout;
 	const AgBins *bins = builder->bins;
+	int n_used = 0;
 
 	layout->n_numbers = layout->n_categories = 0;
 	layout->n_cells = 0;
 	for (int f = 0; f < bins->n_features; f++)
-	{
-		bool is_category = bins->features[f].is_category;
-
-		if (is_used != NULL && !is_used[f])
-			continue;
-		if (is_category)
-			layout->categories[layout->n_categories++] = f;
-		else
+		n_used += is_used == NULL || is_used[f];
+	layout->is_fixed = n_used == bins->n_features && suits_fixed(bins);
+	for (int f = 0; f < bins->n_features; f++)
+		if ((is_used == NULL || is_used[f]) && (layout->is_fixed || is_spread(bins->features + f)))
+		{
 			layout->numbers[layout->n_numbers++] = f;
-	}
-	layout->is_fixed = layout->n_numbers == bins->n_features && suits_fixed(bins);
+			place(layout, f, AG_HIST_BINS);
+		}
+	layout->n_spread = layout->n_numbers;
 	for (int f = 0; f < bins->n_features; f++)
 	{
 		const AgBinFeature *feature = bins->features + f;
 
 		layout->step[f] = feature->is_category ? 2 : 1;
-		if (is_used != NULL && !is_used[f])
+		if ((is_used != NULL && !is_used[f]) || layout->is_fixed || is_spread(feature))
 			continue;
+		if (feature->is_category)
+			layout->categories[layout->n_categories++] = f;
+		else
+			layout->numbers[layout->n_numbers++] = f;
 		layout->n_cells += layout->n_cells & (layout->step[f] - 1); /* pairs lie evenly */
-		layout->offset[f] = (uint32_t) layout->n_cells;
-		layout->n_cells +=
-			layout->is_fixed ? AG_HIST_BINS : (feature->n_bins + 1) * layout->step[f];
+		place(layout, f, (feature->n_bins + 1) * layout->step[f]);
 	}
 }
 

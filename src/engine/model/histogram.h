@@ -19,8 +19,9 @@
 /*
  * Where the cells of each feature that is used lie: a number's from offset[f] on, bin 0, missing, first. A category's
  * bin has two: the sums, and behind them a cell that counts its rows in the hessian's place, for splits of categories
- * ask for exact counts; both are updated as one. Where all features are numbers and most of the room would be used,
- * every feature has AG_HIST_BINS cells: constant distances make the inner loop quicker.
+ * ask for exact counts; both are updated as one. Constant distances make the inner loop quicker: numbers that use most of
+ * AG_HIST_BINS cells have as many and come first, and where all features are numbers and most of the room would be used,
+ * so has every feature.
  */
 typedef struct AgHistLayout
 {
@@ -31,6 +32,7 @@ typedef struct AgHistLayout
 	int64_t n_cells;
 	int *numbers, *categories; /* the features used */
 	int n_numbers, n_categories;
+	int n_spread; /* so many of the numbers have AG_HIST_BINS cells, the k-th from k * AG_HIST_BINS on */
 } AgHistLayout;
 
 typedef struct AgHist

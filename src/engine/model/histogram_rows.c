@@ -175,10 +175,13 @@ copy_row(uint8_t *to, const uint8_t *from, int64_t stride)
 			memcpy(to + at, from + at, 32);
 }
 
-/* Copies n listed rows to the room; with cells adds their first eight features on the way, which are waiting for memory anyhow. */
+/*
+ * Copies n listed rows to the room; with cells adds eight features, which begin at first, on the way: rows are waited for
+ * anyhow.
+ */
 AG_INLINE void
 take_rows(AgRowSource source, int64_t stride, int64_t begin, int64_t n, int64_t end,
-		  const AgHistRoom *room, int64_t *cells)
+		  const AgHistRoom *room, int first, int64_t *cells)
 {
 	uint8_t *to = room->rows;
 
@@ -193,7 +196,7 @@ take_rows(AgRowSource source, int64_t stride, int64_t begin, int64_t n, int64_t 
 		copy_row(to, row, stride);
 		room->values[i] = value;
 		if (cells != NULL)
-			add_eight(row, value, cells);
+			add_eight(row + first, value, cells);
 	}
 }
 
@@ -219,6 +222,29 @@ add_block8(const uint8_t *row, int64_t stride, const int64_t *values, int64_t n,
 		add_eight(row, values[i], cells);
 		if (i + 1 < n)
 			add_eight(row + stride, values[i + 1], cells);
+	}
+}
+
+/* Eight features at any places of the row, with cells at constant distances. */
+static void
+add_spread8(const uint8_t *row, int64_t stride, const int64_t *values, int64_t n,
+			const int *features, int64_t *cells)
+{
+	int64_t a = features[0], b = features[1], c = features[2], d = features[3];
+	int64_t e = features[4], f = features[5], g = features[6], h = features[7];
+
+	for (int64_t i = 0; i < n; i++, row += stride)
+	{
+		int64_t value = values[i];
+
+		cells[row[a]] += value;
+		cells[AG_HIST_BINS + row[b]] += value;
+		cells[2 * AG_HIST_BINS + row[c]] += value;
+		cells[3 * AG_HIST_BINS + row[d]] += value;
+		cells[4 * AG_HIST_BINS + row[e]] += value;
+		cells[5 * AG_HIST_BINS + row[f]] += value;
+		cells[6 * AG_HIST_BINS + row[g]] += value;
+		cells[7 * AG_HIST_BINS + row[h]] += value;
 	}
 }
 
@@ -301,15 +327,16 @@ add_fixed_blocks(int n_features, const AgHistRoom *room, int64_t n, int k, bool 
 	}
 }
 
-/* The same of others. */
+/* The same of others, of whose numbers those before the k-th are done. */
 static void
 add_tight_blocks(const AgHistLayout *layout, int64_t stride, const AgHistRoom *room, int64_t n,
-				 int64_t *cells)
+				 int k, int64_t *cells)
 {
 	const int *features = layout->numbers;
 	const uint32_t *offset = layout->offset;
-	int k = 0;
 
+	for (; k + 8 <= layout->n_spread; k += 8)
+		add_spread8(room->rows, stride, room->values, n, features + k, cells + k * AG_HIST_BINS);
 	for (; k + 4 <= layout->n_numbers; k += 4)
 		add_block4(room->rows, stride, room->values, n, features + k, offset, cells);
 	for (; k < layout->n_numbers; k++)
@@ -321,12 +348,20 @@ add_tight_blocks(const AgHistLayout *layout, int64_t stride, const AgHistRoom *r
 		add_pairs1(room->rows + features[k], stride, room->values, n, cells + offset[features[k]]);
 }
 
+/* Whether the first eight features with cells at constant distances lie side by side in a row. */
+static bool
+begins_with_eight(const AgHistLayout *layout)
+{
+	return layout->n_spread >= 8 && layout->numbers[7] - layout->numbers[0] == 7;
+}
+
 static void
 add_rows_blocked(AgRowSource source, const AgHistLayout *layout, int64_t begin, int64_t end,
 				 const AgHistRoom *room, bool is_new, int64_t *cells)
 {
 	int64_t most = AG_HIST_ROOM_BYTES / source.stride;
-	int64_t *first = layout->is_fixed && layout->n_numbers >= 8 ? cells : NULL;
+	int n_taken = begins_with_eight(layout) ? 8 : 0;
+	int first = n_taken > 0 ? layout->numbers[0] : 0;
 
 	if (is_new && !layout->is_fixed)
 		clear_cells(cells, layout->n_cells);
@@ -334,18 +369,21 @@ add_rows_blocked(AgRowSource source, const AgHistLayout *layout, int64_t begin, 
 	{
 		int64_t n = end - at < most ? end - at : most;
 		AgNextRows next = {&source, at + n, end - at - n < most ? end - at - n : most};
+		bool is_first = is_new && at == begin;
 
-		if (is_new && at == begin && first != NULL)
-			clear_block(first, 8);
-		if (source.stride == 32 && first != NULL)
-			take_rows(source, 32, at, n, end, room, first);
+		if (is_first && layout->is_fixed && n_taken > 0)
+			clear_block(cells, 8);
+		if (source.stride == 32 && n_taken > 0)
+			take_rows(source, 32, at, n, end, room, first, cells);
+		else if (source.stride == 32)
+			take_rows(source, 32, at, n, end, room, 0, NULL);
 		else
-			take_rows(source, source.stride, at, n, end, room, first);
+			take_rows(source, source.stride, at, n, end, room, first, n_taken > 0 ? cells : NULL);
 		if (layout->is_fixed)
-			add_fixed_blocks(layout->n_numbers, room, n, first != NULL ? 8 : 0,
-							 is_new && at == begin, next, layout->offset, cells);
+			add_fixed_blocks(layout->n_numbers, room, n, n_taken, is_first, next, layout->offset,
+							 cells);
 		else
-			add_tight_blocks(layout, source.stride, room, n, cells);
+			add_tight_blocks(layout, source.stride, room, n, n_taken, cells);
 	}
 }
 

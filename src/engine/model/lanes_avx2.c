@@ -6,6 +6,8 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
+#include "engine/base/maths.h"
+
 #define AG_AVX2 __attribute__((target("avx2")))
 #define AG_AVX2_INLINE AG_AVX2 static inline __attribute__((always_inline))
 #define AG_SUM_AHEAD 32 /* listed rows fetched ahead of their use */
@@ -18,19 +20,6 @@
 AG_AVX2_INLINE __m256d
 exp4(__m256d x)
 {
-	static const double factors[] = {1.0 / 479001600.0,
-									 1.0 / 39916800.0,
-									 1.0 / 3628800.0,
-									 1.0 / 362880.0,
-									 1.0 / 40320.0,
-									 1.0 / 5040.0,
-									 1.0 / 720.0,
-									 1.0 / 120.0,
-									 1.0 / 24.0,
-									 1.0 / 6.0,
-									 0.5,
-									 1.0,
-									 1.0};
 	const __m256d sign = _mm256_set1_pd(-0.0), half = _mm256_set1_pd(0.5);
 	__m256d k = _mm256_mul_pd(x, _mm256_set1_pd(1.4426950408889634));
 	__m128i n = _mm256_cvttpd_epi32(_mm256_add_pd(k, _mm256_or_pd(_mm256_and_pd(k, sign), half)));
@@ -41,10 +30,7 @@ exp4(__m256d x)
 	__m256d p;
 
 	r = _mm256_sub_pd(r, _mm256_mul_pd(whole, _mm256_set1_pd(1.90821492927058770002e-10)));
-	p = _mm256_mul_pd(r, _mm256_set1_pd(1.0 / 6227020800.0));
-	p = _mm256_add_pd(p, _mm256_set1_pd(factors[0]));
-	for (int i = 1; i < 13; i++)
-		p = _mm256_add_pd(_mm256_mul_pd(p, r), _mm256_set1_pd(factors[i]));
+	AG_EXP_SERIES(p, r);
 	return _mm256_mul_pd(p, _mm256_castsi256_pd(bits));
 }
 

@@ -10,6 +10,7 @@
 
 #include <stdint.h>
 
+#include "engine/base/maths.h"
 #include "engine/model/lanes.h"
 
 typedef double AgDoubles __attribute__((vector_size(64)));
@@ -44,19 +45,7 @@ exp_lanes(AgDoubles *x)
 	k = __builtin_convertvector(n, AgDoubles);
 	r = *x - k * 6.93147180369123816490e-01;
 	r = r - k * 1.90821492927058770002e-10;
-	p = r * (1.0 / 6227020800.0) + 1.0 / 479001600.0;
-	p = p * r + 1.0 / 39916800.0;
-	p = p * r + 1.0 / 3628800.0;
-	p = p * r + 1.0 / 362880.0;
-	p = p * r + 1.0 / 40320.0;
-	p = p * r + 1.0 / 5040.0;
-	p = p * r + 1.0 / 720.0;
-	p = p * r + 1.0 / 120.0;
-	p = p * r + 1.0 / 24.0;
-	p = p * r + 1.0 / 6.0;
-	p = p * r + 0.5;
-	p = p * r + 1.0;
-	p = p * r + 1.0;
+	AG_EXP_SERIES(p, r);
 	*x = p * (AgDoubles) bits;
 }
 
