@@ -9,7 +9,7 @@
 /* What a histogram should hold: [n_features][256] of each. */
 typedef struct Sums
 {
-	int64_t g[48][AG_HIST_BINS], h[48][AG_HIST_BINS], rows[48][AG_HIST_BINS];
+	int64_t g[224][AG_HIST_BINS], h[224][AG_HIST_BINS], rows[224][AG_HIST_BINS];
 } Sums;
 
 static void
@@ -118,14 +118,14 @@ static void
 test_blocks(int n_numbers, int n_categories, int n_skipped, bool is_part)
 {
 	static Sums sums;
-	const int64_t n = 9000;
+	const int64_t n = n_numbers < 100 ? 9000 : 2700; /* several rooms full */
 	Bench bench;
 	Table table;
 	AgHistBuilder builder;
 	AgHist hist = {0};
 	AgRowList list;
 	AgHistRoom room = {malloc(AG_HIST_ROOM_BYTES), malloc(AG_HIST_ROOM_ROWS * sizeof(int64_t))};
-	uint8_t is_used[48];
+	uint8_t is_used[224];
 	int64_t n_listed = 0;
 	int n_spread = 0;
 
@@ -136,7 +136,7 @@ test_blocks(int n_numbers, int n_categories, int n_skipped, bool is_part)
 	table_bin(&table, &bench.ctx, 254);
 	make_list(&list, n, false, 6);
 	for (int64_t i = 0; i < n; i++)
-		if (i < 5000 || i % 3 == 0)
+		if (i < n / 2 || i % 3 == 0)
 			list.ids[n_listed++] = (uint32_t) i;
 	AG_REQUIRE(ag_hist_builder_create(&bench.ctx, table.bins, &builder) == AG_OK);
 	for (int f = 0; f < table.bins->n_features; f++)
@@ -151,8 +151,8 @@ test_blocks(int n_numbers, int n_categories, int n_skipped, bool is_part)
 	hist.cells = malloc((size_t) builder.layout.n_cells * sizeof(int64_t));
 	memset(hist.cells, 0x5a, (size_t) builder.layout.n_cells * sizeof(int64_t));
 	/* in two parts, the second from the middle of a list on */
-	ag_hist_add_rows(table.bins, &builder.layout, &list, 0, 2500, &room, true, hist.cells);
-	ag_hist_add_rows(table.bins, &builder.layout, &list, 2500, n_listed, &room, false, hist.cells);
+	ag_hist_add_rows(table.bins, &builder.layout, &list, 0, n / 4, &room, true, hist.cells);
+	ag_hist_add_rows(table.bins, &builder.layout, &list, n / 4, n_listed, &room, false, hist.cells);
 	sum_rows(table.bins, &list, n_listed, &sums);
 	AG_CHECK_EQ(n_differences(&builder, &hist, is_used, &sums), 0);
 	free(hist.cells);
@@ -249,6 +249,11 @@ main(void)
 	test_blocks(19, 8, 0, false);
 	test_blocks(19, 8, 5, false);
 	test_blocks(20, 3, 0, true);
+	/* rows that don't go to the room whole: windows of 64 bytes, the last of 32 and 64 */
+	test_blocks(140, 10, 0, false);
+	test_blocks(140, 10, 0, true);
+	test_blocks(180, 0, 0, false);
+	test_blocks(180, 6, 70, false);
 	for (int level = AG_CPU_PORTABLE; level <= (int) ag_cpu_level(); level++)
 		for (int n_threads = 1; n_threads <= 3; n_threads++)
 		{

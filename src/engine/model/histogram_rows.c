@@ -10,16 +10,19 @@
 #include "engine/model/vectors.h"
 
 #define AG_HIST_AHEAD 32 /* rows fetched ahead of their use */
-/* Rows beyond that length would leave room for so few of them that going from block to block costs more than it saves. */
-#define AG_BLOCKED_STRIDE 128
+/*
+ * Rows up to that length go to the room whole. Of longer ones a window does, for all rows before the next: there is room for
+ * more rows then, and the cells of a window's features stay in the second cache.
+ */
+#define AG_WHOLE_STRIDE 128
+#define AG_WINDOW_BYTES 64
 
 bool
 ag_hist_is_blocked(int64_t n_cells, int64_t row_stride)
 {
 	int64_t near_bytes = ag_cpu_near_bytes();
 
-	return n_cells * (int64_t) sizeof(int64_t) > near_bytes + near_bytes / 4 && row_stride >= 16 &&
-		   row_stride <= AG_BLOCKED_STRIDE;
+	return n_cells * (int64_t) sizeof(int64_t) > near_bytes + near_bytes / 4 && row_stride >= 16;
 }
 
 /* int16:uint16 to int32:uint32. The low half is never negative, so no borrow passes between them. */
@@ -161,42 +164,52 @@ add_rows_tight(AgRowSource source, const AgHistLayout *layout, int64_t begin, in
 
 /* ---- in blocks ---- */
 
-/* A row of at least 16 bytes. */
-AG_INLINE void
-copy_row(uint8_t *to, const uint8_t *from, int64_t stride)
+/* The bytes [first, first + n_bytes) of every row, 16 at least, and the features in them. */
+typedef struct AgHistWindow
 {
-	if (stride < 32)
+	int first, n_bytes;
+	const int *spread, *narrow,
+		*categories; /* of numbers with AG_HIST_BINS cells, of others, and of categories */
+	int n_spread, n_narrow, n_categories;
+	int64_t *spread_cells;
+	int n_taken; /* so many of spread are added on the way to the room: 8 or none */
+} AgHistWindow;
+
+AG_INLINE void
+copy_bytes(uint8_t *to, const uint8_t *from, int64_t n)
+{
+	if (n < 32)
 	{
 		memcpy(to, from, 16);
-		memcpy(to + stride - 16, from + stride - 16, 16);
+		memcpy(to + n - 16, from + n - 16, 16);
 	}
 	else
-		for (int64_t at = 0; at < stride; at += 32)
+		for (int64_t at = 0; at < n; at += 32)
 			memcpy(to + at, from + at, 32);
 }
 
 /*
- * Copies n listed rows to the room; with cells adds eight features, which begin at first, on the way: rows are waited for
- * anyhow.
+ * Copies a window of n_bytes of n listed rows to the room; with cells adds eight features, which begin at eight, on the way: rows
+ * are waited for anyhow.
  */
 AG_INLINE void
-take_rows(AgRowSource source, int64_t stride, int64_t begin, int64_t n, int64_t end,
-		  const AgHistRoom *room, int first, int64_t *cells)
+take_rows(AgRowSource source, int64_t stride, int64_t n_bytes, int64_t begin, int64_t n,
+		  int64_t end, const AgHistRoom *room, int eight, int64_t *cells)
 {
 	uint8_t *to = room->rows;
 
 	source.stride = stride;
-	for (int64_t i = 0; i < n; i++, to += stride)
+	for (int64_t i = 0; i < n; i++, to += n_bytes)
 	{
 		const uint8_t *row = source.rows + (int64_t) source.ids[begin + i] * stride;
 		int64_t value = widen(source.grads[source.ids[begin + i]]);
 
 		if (begin + i + AG_HIST_AHEAD < end)
 			fetch_row(&source, begin + i + AG_HIST_AHEAD);
-		copy_row(to, row, stride);
+		copy_bytes(to, row, n_bytes);
 		room->values[i] = value;
 		if (cells != NULL)
-			add_eight(row + first, value, cells);
+			add_eight(row + eight, value, cells);
 	}
 }
 
@@ -207,7 +220,7 @@ typedef struct AgNextRows
 	int64_t at, n; /* in the list */
 } AgNextRows;
 
-/* Eight features; one row in two fetches one of the next. */
+/* Eight features side by side, whose cells lie at constant distances; one row in two fetches one of the next. */
 static void
 add_block8(const uint8_t *row, int64_t stride, const int64_t *values, int64_t n, AgNextRows next,
 		   int64_t *cells)
@@ -225,13 +238,14 @@ add_block8(const uint8_t *row, int64_t stride, const int64_t *values, int64_t n,
 	}
 }
 
-/* Eight features at any places of the row, with cells at constant distances. */
+/* The same of features at any places of a row that begins with feature first. */
 static void
 add_spread8(const uint8_t *row, int64_t stride, const int64_t *values, int64_t n,
-			const int *features, int64_t *cells)
+			const int *features, int first, int64_t *cells)
 {
-	int64_t a = features[0], b = features[1], c = features[2], d = features[3];
-	int64_t e = features[4], f = features[5], g = features[6], h = features[7];
+	int64_t a = features[0] - first, b = features[1] - first, c = features[2] - first;
+	int64_t d = features[3] - first, e = features[4] - first, f = features[5] - first;
+	int64_t g = features[6] - first, h = features[7] - first;
 
 	for (int64_t i = 0; i < n; i++, row += stride)
 	{
@@ -251,19 +265,21 @@ add_spread8(const uint8_t *row, int64_t stride, const int64_t *values, int64_t n
 /* Four features, at any place in the row and in the table. */
 static void
 add_block4(const uint8_t *row, int64_t stride, const int64_t *values, int64_t n,
-		   const int *features, const uint32_t *offset, int64_t *cells)
+		   const int *features, int first, const uint32_t *offset, int64_t *cells)
 {
 	int64_t *a = cells + offset[features[0]], *b = cells + offset[features[1]];
 	int64_t *c = cells + offset[features[2]], *d = cells + offset[features[3]];
+	int64_t at[4] = {features[0] - first, features[1] - first, features[2] - first,
+					 features[3] - first};
 
 	for (int64_t i = 0; i < n; i++, row += stride)
 	{
 		int64_t value = values[i];
 
-		a[row[features[0]]] += value;
-		b[row[features[1]]] += value;
-		c[row[features[2]]] += value;
-		d[row[features[3]]] += value;
+		a[row[at[0]]] += value;
+		b[row[at[1]]] += value;
+		c[row[at[2]]] += value;
+		d[row[at[3]]] += value;
 	}
 }
 
@@ -277,19 +293,21 @@ add_block1(const uint8_t *bin, int64_t stride, const int64_t *values, int64_t n,
 /* Four categories: with fewer at a time, rows of the same level would wait for each other. */
 static void
 add_pairs4(const uint8_t *row, int64_t stride, const int64_t *values, int64_t n,
-		   const int *features, const uint32_t *offset, int64_t *cells)
+		   const int *features, int first, const uint32_t *offset, int64_t *cells)
 {
 	int64_t *a = cells + offset[features[0]], *b = cells + offset[features[1]];
 	int64_t *c = cells + offset[features[2]], *d = cells + offset[features[3]];
+	int64_t at[4] = {features[0] - first, features[1] - first, features[2] - first,
+					 features[3] - first};
 
 	for (int64_t i = 0; i < n; i++, row += stride)
 	{
 		AgPair pair = {values[i], 1};
 
-		add_pair(a, row[features[0]], pair);
-		add_pair(b, row[features[1]], pair);
-		add_pair(c, row[features[2]], pair);
-		add_pair(d, row[features[3]], pair);
+		add_pair(a, row[at[0]], pair);
+		add_pair(b, row[at[1]], pair);
+		add_pair(c, row[at[2]], pair);
+		add_pair(d, row[at[3]], pair);
 	}
 }
 
@@ -300,90 +318,142 @@ add_pairs1(const uint8_t *bin, int64_t stride, const int64_t *values, int64_t n,
 		add_pair(at, *bin, (AgPair){values[i], 1});
 }
 
-/* The n rows in the room, of fixed cells; features before the k-th are done. */
-static void
-add_fixed_blocks(int n_features, const AgHistRoom *room, int64_t n, int k, bool is_new,
-				 AgNextRows next, const uint32_t *offset, int64_t *cells)
+static bool
+are_side_by_side(const int *features, int n)
 {
-	static const int four[4] = {0, 1, 2, 3};
-	int64_t stride = next.source->stride, end = next.at + next.n;
-	int64_t share = n_features >= k + 16 ? next.n / ((n_features - k) / 8) + 1 : next.n;
+	return features[n - 1] - features[0] == n - 1;
+}
 
-	for (int n_block; k < n_features; k += n_block)
+/* The n rows in the room: numbers with AG_HIST_BINS cells. */
+static void
+add_spread(const AgHistWindow *window, const AgHistRoom *room, int64_t n, bool is_new,
+		   AgNextRows next, const uint32_t *offset, int64_t *cells)
+{
+	int64_t stride = window->n_bytes, end = next.at + next.n;
+	int n_eights = (window->n_spread - window->n_taken) / 8;
+	int64_t share = n_eights > 0 ? next.n / n_eights + 1 : 0;
+	int n_block;
+
+	for (int k = window->n_taken; k < window->n_spread; k += n_block)
 	{
-		int64_t *at = cells + k * AG_HIST_BINS;
+		const int *features = window->spread + k;
+		const uint8_t *bins = room->rows + (features[0] - window->first);
+		int64_t *at = window->spread_cells + k * AG_HIST_BINS;
+		int n_left = window->n_spread - k;
 
-		n_block = n_features - k >= 8 ? 8 : n_features - k >= 4 ? 4 : 1;
+		n_block = n_left >= 8 ? 8 : n_left >= 4 ? 4 : 1;
 		if (is_new)
 			clear_block(at, n_block);
 		next.n = end - next.at < share ? end - next.at : share;
-		if (n_block == 8)
-			add_block8(room->rows + k, stride, room->values, n, next, at);
+		if (n_block == 8 && are_side_by_side(features, 8))
+			add_block8(bins, stride, room->values, n, next, at);
+		else if (n_block == 8)
+			add_spread8(room->rows, stride, room->values, n, features, window->first, at);
 		else if (n_block == 4)
-			add_block4(room->rows + k, stride, room->values, n, four, offset, at);
+			add_block4(room->rows, stride, room->values, n, features, window->first, offset, cells);
 		else
-			add_block1(room->rows + k, stride, room->values, n, at);
+			add_block1(bins, stride, room->values, n, at);
 		next.at += next.n;
 	}
 }
 
-/* The same of others, of whose numbers those before the k-th are done. */
+/* The n rows in the room: everything else, whose cells hold something. */
 static void
-add_tight_blocks(const AgHistLayout *layout, int64_t stride, const AgHistRoom *room, int64_t n,
-				 int k, int64_t *cells)
+add_others(const AgHistWindow *window, const AgHistRoom *room, int64_t n, const uint32_t *offset,
+		   int64_t *cells)
 {
-	const int *features = layout->numbers;
-	const uint32_t *offset = layout->offset;
+	const uint8_t *rows = room->rows;
+	int64_t stride = window->n_bytes;
+	const int *features = window->narrow;
+	int first = window->first, k = 0;
 
-	for (; k + 8 <= layout->n_spread; k += 8)
-		add_spread8(room->rows, stride, room->values, n, features + k, cells + k * AG_HIST_BINS);
-	for (; k + 4 <= layout->n_numbers; k += 4)
-		add_block4(room->rows, stride, room->values, n, features + k, offset, cells);
-	for (; k < layout->n_numbers; k++)
-		add_block1(room->rows + features[k], stride, room->values, n, cells + offset[features[k]]);
-	features = layout->categories;
-	for (k = 0; k + 4 <= layout->n_categories; k += 4)
-		add_pairs4(room->rows, stride, room->values, n, features + k, offset, cells);
-	for (; k < layout->n_categories; k++)
-		add_pairs1(room->rows + features[k], stride, room->values, n, cells + offset[features[k]]);
+	for (; k + 4 <= window->n_narrow; k += 4)
+		add_block4(rows, stride, room->values, n, features + k, first, offset, cells);
+	for (; k < window->n_narrow; k++)
+		add_block1(rows + features[k] - first, stride, room->values, n,
+				   cells + offset[features[k]]);
+	features = window->categories;
+	for (k = 0; k + 4 <= window->n_categories; k += 4)
+		add_pairs4(rows, stride, room->values, n, features + k, first, offset, cells);
+	for (; k < window->n_categories; k++)
+		add_pairs1(rows + features[k] - first, stride, room->values, n,
+				   cells + offset[features[k]]);
 }
 
-/* Whether the first eight features with cells at constant distances lie side by side in a row. */
-static bool
-begins_with_eight(const AgHistLayout *layout)
-{
-	return layout->n_spread >= 8 && layout->numbers[7] - layout->numbers[0] == 7;
-}
-
+/* All listed rows of a window, as many at a time as there is room for. */
 static void
-add_rows_blocked(AgRowSource source, const AgHistLayout *layout, int64_t begin, int64_t end,
-				 const AgHistRoom *room, bool is_new, int64_t *cells)
+add_window(AgRowSource source, const AgHistWindow *window, int64_t begin, int64_t end,
+		   const AgHistRoom *room, bool is_new, const uint32_t *offset, int64_t *cells)
 {
-	int64_t most = AG_HIST_ROOM_BYTES / source.stride;
-	int n_taken = begins_with_eight(layout) ? 8 : 0;
-	int first = n_taken > 0 ? layout->numbers[0] : 0;
+	int64_t most = AG_HIST_ROOM_BYTES / window->n_bytes;
+	int64_t *taken = window->n_taken > 0 ? window->spread_cells : NULL;
+	int eight = window->n_taken > 0 ? window->spread[0] - window->first : 0;
 
-	if (is_new && !layout->is_fixed)
-		clear_cells(cells, layout->n_cells);
+	source.rows += window->first;
 	for (int64_t at = begin; at < end; at += most)
 	{
 		int64_t n = end - at < most ? end - at : most;
 		AgNextRows next = {&source, at + n, end - at - n < most ? end - at - n : most};
 		bool is_first = is_new && at == begin;
 
-		if (is_first && layout->is_fixed && n_taken > 0)
-			clear_block(cells, 8);
-		if (source.stride == 32 && n_taken > 0)
-			take_rows(source, 32, at, n, end, room, first, cells);
-		else if (source.stride == 32)
-			take_rows(source, 32, at, n, end, room, 0, NULL);
+		if (is_first && taken != NULL)
+			clear_block(taken, window->n_taken);
+		if (source.stride == 32 && taken != NULL)
+			take_rows(source, 32, 32, at, n, end, room, eight, taken);
+		else if (window->n_bytes == AG_WINDOW_BYTES && taken != NULL)
+			take_rows(source, source.stride, AG_WINDOW_BYTES, at, n, end, room, eight, taken);
 		else
-			take_rows(source, source.stride, at, n, end, room, first, n_taken > 0 ? cells : NULL);
-		if (layout->is_fixed)
-			add_fixed_blocks(layout->n_numbers, room, n, n_taken, is_first, next, layout->offset,
-							 cells);
-		else
-			add_tight_blocks(layout, source.stride, room, n, n_taken, cells);
+			take_rows(source, source.stride, window->n_bytes, at, n, end, room, eight, taken);
+		add_spread(window, room, n, is_first, next, offset, cells);
+		add_others(window, room, n, offset, cells);
+	}
+}
+
+/* How many of n features, in ascending order, come before end. */
+static int
+count_before(const int *features, int n, int end)
+{
+	int k = 0;
+
+	while (k < n && features[k] < end)
+		k++;
+	return k;
+}
+
+static void
+add_rows_blocked(AgRowSource source, const AgHistLayout *layout, int64_t begin, int64_t end,
+				 const AgHistRoom *room, bool is_new, int64_t *cells)
+{
+	int64_t most = source.stride <= AG_WHOLE_STRIDE ? source.stride : AG_WINDOW_BYTES, n_bytes;
+	int n_narrow = layout->n_numbers - layout->n_spread;
+	int spread = 0, narrow = 0, category = 0;
+
+	if (is_new)
+		clear_cells(cells + layout->n_spread * AG_HIST_BINS,
+					layout->n_cells - layout->n_spread * AG_HIST_BINS);
+	for (int64_t first = 0; first < source.stride; first += n_bytes)
+	{
+		AgHistWindow window = {.first = (int) first,
+							   .spread = layout->numbers + spread,
+							   .narrow = layout->numbers + layout->n_spread + narrow,
+							   .categories = layout->categories + category,
+							   .spread_cells = cells + spread * AG_HIST_BINS};
+		int last;
+
+		n_bytes = source.stride - first < most ? source.stride - first : most;
+		window.n_bytes = (int) n_bytes;
+		last = (int) (first + n_bytes);
+		window.n_spread = count_before(window.spread, layout->n_spread - spread, last);
+		window.n_narrow = count_before(window.narrow, n_narrow - narrow, last);
+		window.n_categories =
+			count_before(window.categories, layout->n_categories - category, last);
+		if (window.n_spread >= 8 && are_side_by_side(window.spread, 8))
+			window.n_taken = 8;
+		if (window.n_spread + window.n_narrow + window.n_categories > 0)
+			add_window(source, &window, begin, end, room, is_new, layout->offset, cells);
+		spread += window.n_spread;
+		narrow += window.n_narrow;
+		category += window.n_categories;
 	}
 }
 
