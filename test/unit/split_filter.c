@@ -38,9 +38,8 @@ make_case(uint64_t key, Case *c)
 
 	memset(c, 0, sizeof *c);
 	c->n_bins = 2 + (int) draw(key, 4, 253);
-	c->rules = (AgSplitRules){.l2 = l2s[draw(key, 5, 6)],
-							  .min_h = (double) draw(key, 6, 2) * 1e-3,
-							  .is_plain = true};
+	c->rules = (AgSplitRules){
+		.l2 = l2s[draw(key, 5, 6)], .min_h = (double) draw(key, 6, 2) * 1e-3, .is_plain = true};
 	for (int b = draw(key, 7, 2) == 0; b <= c->n_bins; b++)
 	{
 		uint64_t own = ag_key(key, (uint64_t) b);
