@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Compares our GBM with LightGBM: same rows, same parameters, same stopping rows.
+"""Compares our GBM with LightGBM, or our XGB with XGBoost: same folds, same parameters, same stopping rows.
 
-    compare_gbm.py [--program P] [--seeds N] [--stop N] [--set name=value ...] TABLE ...
+    compare_gbm.py [--program P] [--family GBM|XGB] [--seeds N] [--folds N] [--stop N] [--rows N] [--set name=value ...] TABLE ...
 
-TABLE is a csv or csv.gz of DIR (--dir), with its line in INDEX.tsv there. Needs lightgbm, pandas
-and scikit-learn. Prints, for each table, both test errors (RMSE or log-loss; mean of the seeds), the
-signed relative difference (negative: ours is lower), LightGBM's spread over its own seeds, and
-both CPU times of training.
+TABLE is a csv or csv.gz of DIR (--dir), with its line in INDEX.tsv there. Needs lightgbm or xgboost, pandas and scikit-learn.
+What is printed is told in paired.py: errors are RMSE or log-loss, seconds CPU time of a fit; an eighth of a fold's rows are those to
+stop by. Without draws (bagging_fraction and the like) another seed changes nothing for the libraries. XGBoost has categories as
+numbers by frequency, for ours are as well: --family XGB takes them so.
 """
 import argparse
 import os
@@ -16,6 +16,8 @@ import time
 
 import numpy as np
 import pandas as pd
+
+from paired import Comparison, parts_of
 
 
 def table_index(folder):
@@ -115,50 +117,70 @@ def run_lightgbm(x, y, cats, part, problem, n_classes, settings, seed, stop, thr
     return predicted, spent, model.best_iteration
 
 
+def run_xgboost(x, y, cats, part, problem, n_classes, settings, seed, stop, threads=1):
+    import xgboost
+
+    del cats
+    params = {"eta": 0.05, "max_depth": 6, "nthread": threads, "seed": seed, "tree_method": "hist", "max_bin": 255}
+    params.update({("eta" if k == "learning_rate" else k): v for k, v in settings.items() if k != "n_estimators"})
+    params["objective"] = {"regression": "reg:squarederror", "binary": "binary:logistic",
+                           "multiclass": "multi:softprob"}[problem]
+    params["eval_metric"] = {"regression": "rmse", "binary": "logloss", "multiclass": "mlogloss"}[problem]
+    if problem == "multiclass":
+        params["num_class"] = n_classes
+    start = time.process_time()
+    train = xgboost.QuantileDMatrix(x[part == 0], y[part == 0], max_bin=255, nthread=threads)
+    valid = xgboost.QuantileDMatrix(x[part == 1], y[part == 1], ref=train, max_bin=255, nthread=threads)
+    model = xgboost.train(params, train, int(settings.get("n_estimators", 10000)), evals=[(valid, "valid")],
+                          early_stopping_rounds=stop, verbose_eval=False)
+    spent = time.process_time() - start
+    predicted = model.predict(xgboost.DMatrix(x[part == 2]), iteration_range=(0, model.best_iteration + 1))
+    if problem == "binary":
+        predicted = np.column_stack([1 - predicted, predicted])
+    return predicted, spent, model.best_iteration + 1
+
+
 def main():
     here = os.path.dirname(os.path.abspath(__file__))
     parser = argparse.ArgumentParser()
     parser.add_argument("--program", default=os.path.join(here, "../../build/bench/train_table"))
     parser.add_argument("--dir", default=os.path.join(here, "../../../shared/datasets"))
+    parser.add_argument("--family", default="GBM", choices=["GBM", "XGB"])
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--stop", type=int, default=100)
     parser.add_argument("--rows", type=int, default=20000)
     parser.add_argument("--set", action="append", default=[])
     parser.add_argument("tables", nargs="+")
     args = parser.parse_args()
     settings = dict(item.split("=") for item in args.set)
+    is_xgb = args.family == "XGB"
+    own = {"family": args.family, "learning_rate": "0.05", **settings}
+    theirs_run = run_xgboost if is_xgb else run_lightgbm
     index = table_index(args.dir)
-    print("table\tproblem\trows\tours\tlightgbm\tdiff_percent\tlightgbm_seeds_percent\tours_s"
-          "\tlightgbm_s\trounds\tlightgbm_rounds", flush=True)
-    differences = []
+    comparison = Comparison("XGBoost" if is_xgb else "LightGBM")
+    print(comparison.header(), flush=True)
     for name in args.tables:
         x, y, cats, problem = load(args.dir, name, index, args.rows)
         n_classes = 0 if problem == "regression" else int(y.max()) + 1
-        ours, theirs, again, seconds, rounds = [], [], [], [0.0, 0.0], [0, 0]
+        cats = [] if is_xgb else cats
+        ours, theirs, again, seconds = [], [], [], [0.0, 0.0]
         for seed in range(args.seeds):
-            part = split_parts(len(y), seed)
-            test = y[part == 2]
-            common = (x, y, cats, part, problem, n_classes, settings)
-            p, s, r = run_ours(args.program, *common, seed, args.stop)
-            ours.append(error_of(problem, test, p))
-            seconds[0] += s
-            rounds[0] += r
-            p, s, r = run_lightgbm(*common, seed, args.stop)
-            theirs.append(error_of(problem, test, p))
-            seconds[1] += s
-            rounds[1] += r
-            if any(k in settings for k in ("extra_trees", "bagging_fraction", "feature_fraction")):
-                p, _, _ = run_lightgbm(*common, seed + 1000, args.stop)
+            for part in parts_of(y, problem, seed, args.folds):
+                test = y[part == 2]
+                common = (x, y, cats, part, problem, n_classes)
+                p, s, _ = run_ours(args.program, *common, own, seed, args.stop)
+                ours.append(error_of(problem, test, p))
+                seconds[0] += s
+                p, s, _ = theirs_run(*common, settings, seed, args.stop)
+                theirs.append(error_of(problem, test, p))
+                seconds[1] += s
+                p, _, _ = theirs_run(*common, settings, seed + 1000, args.stop)
                 again.append(error_of(problem, test, p))
-        difference = 100 * (np.mean(ours) / np.mean(theirs) - 1)
-        noise = 100 * np.mean(np.abs(np.array(again) / np.array(theirs) - 1)) if again else 0.0
-        differences.append(difference)
-        n = args.seeds
-        print(f"{name}\t{problem}\t{len(y)}\t{np.mean(ours):.6g}\t{np.mean(theirs):.6g}"
-              f"\t{difference:+.2f}\t{noise:.2f}\t{seconds[0] / n:.2f}\t{seconds[1] / n:.2f}"
-              f"\t{rounds[0] / n:.0f}\t{rounds[1] / n:.0f}", flush=True)
-    print(f"median difference {np.median(differences):+.2f} %, "
-          f"median absolute {np.median(np.abs(differences)):.2f} %")
+        n = len(ours)
+        print(comparison.line(comparison.add(name, ours, theirs, again, seconds[0] / n, seconds[1] / n)), flush=True)
+    print()
+    print(comparison.report())
 
 
 if __name__ == "__main__":

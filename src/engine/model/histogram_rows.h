@@ -3,6 +3,7 @@
  *
  * A table that the nearest cache can't hold is filled a block of features at a time: some rows' bytes and gradients are copied to one
  * room, and then they are gone through once a block, whose cells stay near meanwhile.
+ * Of rows of more than two cache lines it is a window's bytes, for all rows before the next window.
  */
 #ifndef AG_HISTOGRAM_ROWS_H
 #define AG_HISTOGRAM_ROWS_H
