@@ -1,6 +1,7 @@
 /*
  * boost.c - the boosting loop.
  */
+#include "engine/model/again.h"
 #include "engine/model/boost.h"
 
 #include <limits.h>
@@ -756,18 +757,14 @@ AgStatus
 ag_boost_train(const AgContext *ctx, const AgTrainData *data, const AgBoostParams *params,
 			   AgBoostResult *result)
 {
-	AgContext own = *ctx;
-	char why[sizeof result->cpu_because];
 	bool device_failed;
+	AgAgain again;
 	AgStatus status = train_once(ctx, data, params, result, &device_failed);
 
-	if (!device_failed)
+	if (!ag_again_begin(&again, ctx, device_failed, result->cpu_because))
 		return status;
-	memcpy(why, result->cpu_because, sizeof why);
-	own.gpu = NULL;
-	status = train_once(&own, data, params, result, &device_failed);
-	result->gpu_failed = true;
-	memcpy(result->cpu_because, why, sizeof why);
+	status = train_once(&again.ctx, data, params, result, &device_failed);
+	ag_again_end(&again, &result->gpu_failed, result->cpu_because);
 	return status;
 }
 

@@ -8,6 +8,7 @@
 
 #include "engine/base/maths.h"
 #include "engine/base/threads.h"
+#include "engine/model/again.h"
 #include "engine/model/lbfgs.h"
 #include "engine/model/linear_private.h"
 
@@ -499,19 +500,14 @@ AgStatus
 ag_linear_train(const AgContext *ctx, const AgDense *dense, const AgDenseMatrix *matrix,
 				const AgTrainData *data, const AgLinearParams *params, AgLinearResult *result)
 {
-	AgContext own = *ctx;
-	char why[sizeof result->cpu_because];
+	AgAgain again;
 	AgStatus status = train_once(ctx, dense, matrix, data, params, result);
 
-	if (status != AG_ERR_SYSTEM || !result->gpu_failed)
+	if (!ag_again_begin(&again, ctx, status == AG_ERR_SYSTEM && result->gpu_failed,
+						result->cpu_because))
 		return status;
-	memcpy(why, result->cpu_because, sizeof why);
-	own.gpu = NULL;
-	if (ctx->error != NULL)
-		ag_error_init(ctx->error);
-	status = train_once(&own, dense, matrix, data, params, result);
-	result->gpu_failed = true;
-	memcpy(result->cpu_because, why, sizeof why);
+	status = train_once(&again.ctx, dense, matrix, data, params, result);
+	ag_again_end(&again, &result->gpu_failed, result->cpu_because);
 	return status;
 }
 

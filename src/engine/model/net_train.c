@@ -4,6 +4,7 @@
 #include "engine/base/maths.h"
 #include "engine/base/rng.h"
 #include "engine/base/threads.h"
+#include "engine/model/again.h"
 #include "engine/model/net_gpu.h"
 #include "engine/model/net_maths.h"
 #include "engine/model/net_train.h"
@@ -500,19 +501,14 @@ AgStatus
 ag_net_train(const AgContext *ctx, const AgDense *dense, const AgDenseMatrix *matrix,
 			 const AgTrainData *data, const AgNetParams *params, AgNetResult *result)
 {
-	AgContext own = *ctx;
-	char why[sizeof result->cpu_because];
+	AgAgain again;
 	AgStatus status = train_once(ctx, dense, matrix, data, params, result);
 
-	if (status != AG_ERR_SYSTEM || !result->gpu_failed) /* or the CPU has done it already */
+	if (!ag_again_begin(&again, ctx, status == AG_ERR_SYSTEM && result->gpu_failed,
+						result->cpu_because))
 		return status;
-	memcpy(why, result->cpu_because, sizeof why);
-	own.gpu = NULL;
-	if (ctx->error != NULL)
-		ag_error_init(ctx->error);
-	status = train_once(&own, dense, matrix, data, params, result);
-	result->gpu_failed = true;
-	memcpy(result->cpu_because, why, sizeof why);
+	status = train_once(&again.ctx, dense, matrix, data, params, result);
+	ag_again_end(&again, &result->gpu_failed, result->cpu_because);
 	return status;
 }
 
