@@ -9,6 +9,8 @@
 
 #include "engine/base/threads.h"
 
+#define LOOK_ROWS 65536 /* between looks after a cancel */
+
 typedef struct Search
 {
 	const AgContext *ctx;
@@ -122,7 +124,11 @@ run(Search *search, const uint32_t *rows, const AgDenseMatrix *matrix, const AgT
 
 	AG_GO(ag_get(ctx, (size_t) data->n_valid, sizeof *search->self, &search->self));
 	for (int64_t i = 0; i < data->n_valid; i++)
+	{
+		if (i % LOOK_ROWS == 0)
+			AG_GO(ag_check_cancel(ctx));
 		search->self[i] = ag_knn_place_of(rows, search->knn->n_rows, data->valid_rows[i]);
+	}
 	done = create(search, rows, matrix, data);
 	if (done == AG_DEVICE_OK)
 	{

@@ -23,6 +23,8 @@ count_columns(const AgLinearProblem *problem, Lit *lit)
 	{
 		const uint32_t *slots = matrix->slots + (size_t) problem->rows[i] * matrix->n_slots;
 
+		if (i % AG_LINEAR_LOOK_ROWS == 0 && ag_cancelled(problem->ctx))
+			return;
 		for (uint32_t s = 0; s < matrix->n_slots; s++)
 			if (slots[s] < problem->n_columns)
 			{
@@ -44,6 +46,8 @@ fill_columns(const AgLinearProblem *problem, Lit *lit)
 	{
 		const uint32_t *slots = matrix->slots + (size_t) problem->rows[i] * matrix->n_slots;
 
+		if (i % AG_LINEAR_LOOK_ROWS == 0 && ag_cancelled(problem->ctx))
+			return;
 		for (uint32_t s = 0; s < matrix->n_slots; s++)
 			if (slots[s] < problem->n_columns)
 				lit->places[--lit->starts[slots[s]]] = (uint32_t) i;
@@ -59,9 +63,10 @@ find_lit(const AgLinearProblem *problem, Lit *lit)
 	AG_TRY(ag_get_zeroed(ctx, n + 1, sizeof *lit->slot_of, &lit->slot_of));
 	AG_TRY(ag_get_zeroed(ctx, n + 1, sizeof *lit->starts, &lit->starts));
 	count_columns(problem, lit);
+	AG_TRY(ag_check_cancel(ctx));
 	AG_TRY(ag_get(ctx, (size_t) lit->starts[n] + 1, sizeof *lit->places, &lit->places));
 	fill_columns(problem, lit);
-	return AG_OK;
+	return ag_check_cancel(ctx);
 }
 
 static void

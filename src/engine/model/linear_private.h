@@ -8,6 +8,8 @@
 #include "engine/model/linear.h"
 #include "engine/model/linear_gpu.h"
 
+#define AG_LINEAR_LOOK_ROWS 65536 /* of a plain loop, between looks after a cancel */
+
 /*
  * The rows to fit and the sum over them. Parameters lie as [n_slots_of_terms][n_padded]: the matrix's numbers (its padding
  * included), the slots' columns, one column for "none" that stays 0, and the intercepts.

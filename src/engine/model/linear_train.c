@@ -205,7 +205,9 @@ begin(Training *t)
 	AG_TRY(ag_get_zeroed(t->ctx, n_terms, sizeof(double), &moment));
 	for (size_t j = 0; j < stride; j++)
 		moment[j] = 1.0;
-	for (int64_t i = 0; i < problem->n_rows; i++)
+	/* a cancelled sum is noticed by the first pass over the rows */
+	for (int64_t i = 0;
+		 i < problem->n_rows && !(i % AG_LINEAR_LOOK_ROWS == 0 && ag_cancelled(t->ctx)); i++)
 		for (uint32_t s = 0; s < t->matrix->n_slots; s++)
 			moment[stride + t->matrix->slots[(size_t) problem->rows[i] * t->matrix->n_slots + s]] +=
 				weight_of(t, i) / n;

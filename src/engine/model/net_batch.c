@@ -518,11 +518,14 @@ region_task(void *arg, int64_t begin, int64_t end, int thread)
 	{
 		int64_t block_end = end - block < AG_NET_BLOCK ? end : block + AG_NET_BLOCK;
 
-		if (ag_cancelled(region->trainer->ctx))
-			return;
+		/* through all layers of a wide net even one block takes too long for a cancel to wait */
 		for (int s = region->first; s < region->end; s++)
+		{
+			if (ag_cancelled(region->trainer->ctx))
+				return;
 			ag_net_step_rows(region->trainer, &region->trainer->steps[s], (int) block,
 							 (int) block_end, thread);
+		}
 	}
 }
 

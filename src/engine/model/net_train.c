@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define PROGRESS_NS INT64_C(1000000000)
+#define LOOK_ROWS 65536 /* between looks after a cancel */
 #define REPLAN_STEPS 32 /* steps between looks at the time that is left */
 #define TIME_SHARE 0.95 /* of it, for steps */
 #define WORTH_PLANNING 1.02
@@ -338,7 +339,7 @@ shuffle(Epochs *e, int epoch)
 
 	for (int64_t i = 0; i < n; i++)
 		e->order[i] = (uint32_t) i;
-	for (int64_t i = n - 1; i > 0; i--)
+	for (int64_t i = n - 1; i > 0 && !(i % LOOK_ROWS == 0 && ag_cancelled(e->ctx)); i--)
 	{
 		uint32_t j = ag_random_below(key, (uint64_t) i, (uint32_t) i + 1), row = e->order[i];
 

@@ -450,7 +450,8 @@ begin_layer(AgNetTrainer *t, uint32_t l, uint32_t head, uint64_t key)
 	float bound = 1.0f / sqrtf((float) (layer->n_in > 0 ? layer->n_in : 1));
 	bool is_normal = t->params.family == AG_NET_REALMLP;
 
-	for (uint32_t k = 0; k < layer->n_in; k++)
+	/* whoever trains looks after a cancel before the first step */
+	for (uint32_t k = 0; k < layer->n_in && !ag_cancelled(t->ctx); k++)
 		for (uint32_t j = 0; j < layer->n_out; j++)
 		{
 			uint64_t counter = (uint64_t) k * layer->n_out + j;
