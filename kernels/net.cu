@@ -16,8 +16,13 @@ each_array(AgDeviceNet *net, const AgDeviceNetSpec *spec, Visit visit)
 	const float *no_floats = nullptr;
 	const uint32_t *no_order = nullptr;
 
+	const uint16_t *no_halves = nullptr;
+	int64_t n_numbers = spec->n_rows * spec->number_stride;
+
 	AGK_TRY(visit(&net->room, spec->n_floats, no_floats));
-	AGK_TRY(visit(&net->numbers, spec->n_rows * spec->number_stride, spec->numbers));
+	AGK_TRY(visit(&net->halves, spec->n_halves, no_halves));
+	AGK_TRY(visit(&net->numbers, spec->half_numbers ? 0 : n_numbers, spec->numbers));
+	AGK_TRY(visit(&net->half_numbers, spec->half_numbers ? n_numbers : 0, no_halves));
 	AGK_TRY(visit(&net->row_slots, spec->n_rows * spec->n_slots, spec->row_slots));
 	AGK_TRY(visit(&net->slots, (int64_t) spec->n_slots, spec->slots));
 	AGK_TRY(visit(&net->train_rows, spec->n_train, spec->train_rows));
@@ -36,7 +41,9 @@ look(AgDeviceNet *net)
 	AgkNet *view = &net->view;
 
 	view->room = net->room.at;
+	view->halves = net->halves.at;
 	view->numbers = net->numbers.at;
+	view->half_numbers = net->half_numbers.at;
 	view->row_slots = net->row_slots.at;
 	view->slots = net->slots.at;
 	view->train_rows = net->train_rows.at;
@@ -65,6 +72,33 @@ look(AgDeviceNet *net)
 	view->has_half = spec->has_half;
 }
 
+#define HALVES_AT_ONCE (INT64_C(1) << 20)
+
+/* n numbers, rounded on the host. */
+static AgDeviceStatus
+upload_halves(AgDevice *device, uint16_t *to, const float *from, int64_t n)
+{
+	int64_t most = n < HALVES_AT_ONCE ? n : HALVES_AT_ONCE;
+	AgDeviceStatus status;
+	uint16_t *halves;
+
+	if (n == 0)
+		return AG_DEVICE_OK;
+	status = agk_new(device, (size_t) most, &halves);
+	for (int64_t begin = 0; begin < n && status == AG_DEVICE_OK; begin += most)
+	{
+		int64_t some = n - begin < most ? n - begin : most;
+
+		for (int64_t i = 0; i < some; i++)
+			halves[i] = ag_net_bfloat(from[begin + i]);
+		status = agk_upload(device, to + begin, halves, some * (int64_t) sizeof(uint16_t));
+		if (status == AG_DEVICE_OK)
+			status = agk_wait(device);
+	}
+	free(halves);
+	return status;
+}
+
 static AgDeviceStatus
 take(AgDevice *device, AgDeviceNet *net)
 {
@@ -76,6 +110,9 @@ take(AgDevice *device, AgDeviceNet *net)
 		return from == nullptr ? agk_clear(device, array->at, array->n_bytes)
 							   : agk_upload(device, array->at, from, array->n_bytes);
 	}));
+	if (net->spec.half_numbers)
+		AGK_TRY(upload_halves(device, net->half_numbers.at, net->spec.numbers,
+							  net->spec.n_rows * net->spec.number_stride));
 	AGK_TRY(agk_new(device, (size_t) net->spec.n_ops + 1, &net->ops));
 	memcpy(net->ops, net->spec.ops, (size_t) net->spec.n_ops * sizeof(AgDeviceNetOp));
 	look(net);
@@ -133,6 +170,8 @@ AgDeviceStatus
 agk_net_write(AgDevice *device, AgDeviceNet *net, int64_t at, int64_t n, const float *from)
 {
 	AGK_TRY(agk_enter(device));
+	if (at >= AG_NET_HALVES)
+		return upload_halves(device, net->halves.at + (at - AG_NET_HALVES), from, n);
 	AGK_TRY(agk_upload(device, net->room.at + at, from, n * (int64_t) sizeof(float)));
 	return agk_wait(device);
 }

@@ -1,8 +1,8 @@
 /*
  * net_half.cu - the products of a net's step with factors of bfloat16, on tensor cores.
  *
- * The room stays one of single precision: factors are rounded on their way to shared memory, where a block's eight warps have a
- * tile of 64 x 64 of the result in work, eight 16 x 16 tiles by two. bfloat16 has the range of single precision, so that derivatives
+ * Factors that aren't of bfloat16 already are rounded on their way to shared memory, where a block's eight warps have a tile of 64 x 64
+ * of the result in work, eight 16 x 16 tiles by two. bfloat16 has the range of single precision, so that derivatives
  * don't vanish and no scaling of the loss is needed.
  */
 #include "kernels/net.cuh"
@@ -18,8 +18,7 @@
 /* What a block works on. */
 struct Block
 {
-	const float *a, *b, *d;
-	float *c;
+	int64_t a, b, c, d; /* places; d < 0: 0 */
 	int64_t row;
 	int column;
 };
@@ -30,17 +29,24 @@ block_of(const AgkNet &net, const AgDeviceNetOp &op)
 	int across = (op.n_columns + SIDE - 1) / SIDE;
 	int64_t lot = blockIdx.y;
 
-	return {net.room + op.a + lot * op.a_lot,
-			net.room + op.b + lot * op.b_lot,
-			op.d >= 0 ? net.room + op.d + lot * op.d_lot : nullptr,
-			net.room + op.c + lot * op.c_lot,
+	return {op.a + lot * op.a_lot,
+			op.b + lot * op.b_lot,
+			op.c + lot * op.c_lot,
+			op.d >= 0 ? op.d + lot * op.d_lot : -1,
 			(int64_t) (blockIdx.x / across) * SIDE,
 			(int) (blockIdx.x % across) * SIDE};
 }
 
+static __device__ inline uint16_t
+factor(const AgkNet &net, int64_t at)
+{
+	return at < AG_NET_HALVES ? ag_net_bfloat(net.room[at]) : net.halves[at - AG_NET_HALVES];
+}
+
 /* Inner indices [from, from + DEPTH) of both factors; 0 beyond their ends. Threads side by side read numbers side by side. */
 static __device__ void
-load(const AgDeviceNetOp &op, const Block &block, int from, uint16_t *left, uint16_t *right)
+load(const AgkNet &net, const AgDeviceNetOp &op, const Block &block, int from, uint16_t *left,
+	 uint16_t *right)
 {
 	bool by_inner = op.a_inner == 1;
 
@@ -51,7 +57,7 @@ load(const AgDeviceNetOp &op, const Block &block, int from, uint16_t *left, uint
 		bool is_in = row < op.n_rows && from + k < op.n_inner;
 
 		left[r * LEFT_STRIDE + k] =
-			is_in ? agk_bfloat(block.a[row * op.a_stride + (from + k) * op.a_inner]) : 0;
+			is_in ? factor(net, block.a + row * op.a_stride + (from + k) * op.a_inner) : 0;
 	}
 	for (int i = (int) threadIdx.x; i < DEPTH * SIDE; i += AGK_THREADS)
 	{
@@ -59,7 +65,7 @@ load(const AgDeviceNetOp &op, const Block &block, int from, uint16_t *left, uint
 		bool is_in = block.column + j < op.n_columns && from + k < op.n_inner;
 
 		right[k * RIGHT_STRIDE + j] =
-			is_in ? agk_bfloat(block.b[(from + k) * op.b_stride + block.column + j]) : 0;
+			is_in ? factor(net, block.b + (from + k) * op.b_stride + block.column + j) : 0;
 	}
 }
 
@@ -79,7 +85,7 @@ agk_net_product_half(AgkNet net, AgDeviceNetOp op)
 	for (int from = 0; from < op.n_inner; from += DEPTH)
 	{
 		__syncthreads();
-		load(op, block, from, left, right);
+		load(net, op, block, from, left, right);
 		__syncthreads();
 		for (int k = 0; k < DEPTH; k += AGK_TENSOR)
 			for (int t = 0; t < TILES_A_WARP; t++)
@@ -95,8 +101,9 @@ agk_net_product_half(AgkNet net, AgDeviceNetOp op)
 		int j = block.column + i % SIDE;
 
 		if (r < op.n_rows && j < op.n_columns)
-			block.c[r * op.c_stride + j] =
-				(block.d != nullptr ? block.d[j] : 0.0f) + sums[i / SIDE * SUM_STRIDE + i % SIDE];
+			agk_net_put(net, block.c + r * op.c_stride + j,
+						(block.d >= 0 ? net.room[block.d + j] : 0.0f) +
+							sums[i / SIDE * SUM_STRIDE + i % SIDE]);
 	}
 }
 

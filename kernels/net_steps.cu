@@ -99,7 +99,9 @@ agk_net_input(AgkNet net, AgDeviceNetOp op, AgDeviceNetStep step)
 		__syncwarp();
 		for (int j = lane; j < net.n_numbers; j += 32)
 		{
-			float z = net.numbers[row * net.number_stride + j];
+			int64_t at = row * net.number_stride + j;
+			float z = net.half_numbers != nullptr ? ag_net_from_bfloat(net.half_numbers[at])
+												  : net.numbers[at];
 
 			x[j] = net.bends ? ag_net_bend(z) : z;
 			if (net.n_waves > 0)
@@ -155,31 +157,33 @@ slope_of(int kind, float x)
 static __device__ void
 norm_cell(const AgkNet &net, const AgDeviceNetOp &op, const AgDeviceNetStep &step, int64_t i, int j)
 {
-	float *x = net.room + op.a + i * op.a_stride + j;
-	float hat = (*x - net.room[op.c + j]) * net.room[op.d + j];
+	int64_t at = op.a + i * op.a_stride + j;
+	float hat = (agk_net_get(net, at) - net.room[op.c + j]) * net.room[op.d + j];
 	float value = net.room[op.e + j] * hat + net.room[op.f + j];
 
-	net.room[op.b + i * op.b_stride + j] = hat;
+	agk_net_put(net, op.b + i * op.b_stride + j, hat);
 	if (op.index >= 0)
 	{
 		float factor = drop_factor(step, step.drop_below, op.index, i, op.n_columns, j);
 
-		net.room[op.more + i * op.a_stride + j] = factor;
-		value *= factor;
+		agk_net_put(net, op.more + i * op.a_stride + j, factor);
+		value *= agk_net_get(net, op.more + i * op.a_stride + j); /* as it is kept */
 	}
-	*x = value;
+	agk_net_put(net, at, value);
 }
 
 static __device__ void
 norm_back_cell(const AgkNet &net, const AgDeviceNetOp &op, int64_t i, int j)
 {
 	float share = 1.0f / (float) op.n_rows;
-	float *delta = net.room + op.a + i * op.a_stride + j;
-	float hat = net.room[op.b + i * op.a_stride + j],
-		  slope = net.room[op.more + i * op.a_stride + j];
+	int64_t at = op.a + i * op.a_stride + j;
+	float hat = agk_net_get(net, op.b + i * op.a_stride + j);
+	float slope = agk_net_get(net, op.more + i * op.a_stride + j);
 
-	*delta = net.room[op.f + j] * net.room[op.d + j] * slope *
-			 (*delta - share * (net.room[op.c + j] + hat * net.room[op.e + j]));
+	agk_net_put(
+		net, at,
+		net.room[op.f + j] * net.room[op.d + j] * slope *
+			(agk_net_get(net, at) - share * (net.room[op.c + j] + hat * net.room[op.e + j])));
 }
 
 static __device__ void
@@ -188,7 +192,7 @@ gather_cell(const AgkNet &net, const AgDeviceNetOp &op, int64_t i, int j)
 	float sum = 0.0f;
 
 	for (int k = 0; k < op.n_lots; k++)
-		sum += net.room[op.b + ((int64_t) k * op.n_rows + i) * op.b_stride + j] *
+		sum += agk_net_get(net, op.b + ((int64_t) k * op.n_rows + i) * op.b_stride + j) *
 			   net.room[op.c + k * op.c_stride + j];
 	net.room[op.a + i * op.a_stride + j] = sum;
 }
@@ -196,35 +200,38 @@ gather_cell(const AgkNet &net, const AgDeviceNetOp &op, int64_t i, int j)
 static __device__ void
 cell(const AgkNet &net, const AgDeviceNetOp &op, const AgDeviceNetStep &step, int64_t i, int j)
 {
-	float *at = net.room + op.a + i * op.a_stride + j;
+	int64_t at = op.a + i * op.a_stride + j;
 
 	switch (op.kind)
 	{
 		case AG_NET_DO_DROP:
-			*at = j < op.flag
-					  ? 1.0f
-					  : drop_factor(step, step.input_drop_below, op.index, i, op.n_columns, j);
+			net.room[at] = j < op.flag ? 1.0f
+									   : drop_factor(step, step.input_drop_below, op.index, i,
+													 op.n_columns, j);
 			break;
 		case AG_NET_DO_SCALE:
-			*at *= net.room[op.b + i * op.b_stride + j];
+			agk_net_put(net, at,
+						agk_net_get(net, at) * agk_net_get(net, op.b + i * op.b_stride + j));
 			break;
 		case AG_NET_DO_SPREAD:
-			*at = net.room[op.b + i % op.n_inner * op.b_stride + j] *
-				  net.room[op.c + i / op.n_inner * op.c_stride + j];
+			agk_net_put(net, at,
+						net.room[op.b + i % op.n_inner * op.b_stride + j] *
+							net.room[op.c + i / op.n_inner * op.c_stride + j]);
 			break;
 		case AG_NET_DO_GATHER:
 			gather_cell(net, op, i, j);
 			break;
 		case AG_NET_DO_ACTIVATE:
 		{
-			float x = *at, factor = 1.0f;
+			float x = agk_net_get(net, at), factor = 1.0f;
 			bool drops = op.index >= 0 && step.drop_below > 0;
 
 			if (drops)
 				factor = drop_factor(step, step.drop_below, op.index, i, op.n_columns, j);
-			*at = drops ? activation_of(op.flag, x) * factor : activation_of(op.flag, x);
-			net.room[op.b + i * op.b_stride + j] =
-				drops ? slope_of(op.flag, x) * factor : slope_of(op.flag, x);
+			agk_net_put(net, at,
+						drops ? activation_of(op.flag, x) * factor : activation_of(op.flag, x));
+			agk_net_put(net, op.b + i * op.b_stride + j,
+						drops ? slope_of(op.flag, x) * factor : slope_of(op.flag, x));
 			break;
 		}
 		case AG_NET_DO_NORM:
@@ -235,11 +242,12 @@ cell(const AgkNet &net, const AgDeviceNetOp &op, const AgDeviceNetStep &step, in
 			norm_back_cell(net, op, i, j);
 			break;
 		case AG_NET_DO_ROW_SCALE:
-			net.room[op.c + i * op.c_stride + j] = *at * net.room[op.b + i];
+			agk_net_put(net, op.c + i * op.c_stride + j, net.room[at] * net.room[op.b + i]);
 			break;
 		case AG_NET_DO_TRANSPOSE:
 			for (int k = 0; k < op.n_lots; k++)
-				net.room[op.c + k * op.c_lot + j * op.c_stride + i] = at[k * op.a_lot];
+				agk_net_put(net, op.c + k * op.c_lot + j * op.c_stride + i,
+							agk_net_get(net, at + k * op.a_lot));
 			break;
 		default:
 			break;
@@ -362,14 +370,14 @@ column_stats(const AgkNet &net, const AgDeviceNetOp &op, int j)
 {
 	float mean = 0.0f, square = 0.0f, share = 1.0f / (float) op.n_rows, v;
 	float unbiased = op.n_rows > 1 ? (float) op.n_rows / (float) (op.n_rows - 1) : 1.0f;
-	const float *x = net.room + op.a + j;
+	int64_t at = op.a + j;
 
 	for (int64_t i = 0; i < op.n_rows; i++)
-		mean += x[i * op.a_stride];
+		mean += agk_net_get(net, at + i * op.a_stride);
 	mean *= share;
 	for (int64_t i = 0; i < op.n_rows; i++)
 	{
-		float d = x[i * op.a_stride] - mean;
+		float d = agk_net_get(net, at + i * op.a_stride) - mean;
 
 		square += d * d;
 	}
@@ -387,10 +395,10 @@ column_norm_sums(const AgkNet &net, const AgDeviceNetOp &op, int j)
 
 	for (int64_t i = 0; i < op.n_rows; i++)
 	{
-		float d = net.room[op.a + i * op.a_stride + j];
+		float d = agk_net_get(net, op.a + i * op.a_stride + j);
 
 		sum += d;
-		pairs += d * net.room[op.b + i * op.b_stride + j];
+		pairs += d * agk_net_get(net, op.b + i * op.b_stride + j);
 	}
 	net.room[op.c + j] = sum;
 	net.room[op.d + j] = pairs;
@@ -403,7 +411,7 @@ column_sums(const AgkNet &net, const AgDeviceNetOp &op, int64_t lot, int j, bool
 
 	for (int64_t i = 0; i < op.n_rows; i++)
 	{
-		float x = net.room[op.a + lot * op.a_lot + i * op.a_stride + j];
+		float x = agk_net_get(net, op.a + lot * op.a_lot + i * op.a_stride + j);
 
 		sum += has_pairs ? x * net.room[op.b + i * op.b_stride + j] : x;
 	}

@@ -10,6 +10,7 @@
 
 #include <stdint.h>
 
+#include "engine/model/net_maths.h"
 #include "kernels/launch.cuh"
 
 #ifdef __CUDACC__
@@ -18,17 +19,6 @@
 #endif
 
 #define AGK_TENSOR 16
-
-/* The nearest bfloat16, of two as near the even one; NaN stays NaN. */
-static __device__ inline uint16_t
-agk_bfloat(float x)
-{
-	uint32_t bits = __float_as_uint(x);
-
-	if ((bits & 0x7fffffffu) > 0x7f800000u)
-		return (uint16_t) (bits >> 16 | 0x40u);
-	return (uint16_t) ((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
-}
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 
@@ -76,12 +66,6 @@ struct AgkTile
 	float sums[AGK_TENSOR * AGK_TENSOR / 32]; /* a lane has half a row */
 };
 
-static __device__ inline float
-agk_from_bfloat(uint16_t x)
-{
-	return __uint_as_float((uint32_t) x << 16);
-}
-
 static __device__ inline void
 agk_tile_clear(AgkTile *tile)
 {
@@ -96,8 +80,8 @@ agk_tile_add(AgkTile *tile, const uint16_t *a, int a_stride, const uint16_t *b, 
 
 	for (int k = 0; k < AGK_TENSOR; k++)
 		for (int i = 0; i < AGK_TENSOR / 2; i++)
-			tile->sums[i] = fmaf(agk_from_bfloat(a[row * a_stride + k]),
-								 agk_from_bfloat(b[k * b_stride + column + i]), tile->sums[i]);
+			tile->sums[i] = fmaf(ag_net_from_bfloat(a[row * a_stride + k]),
+								 ag_net_from_bfloat(b[k * b_stride + column + i]), tile->sums[i]);
 	__syncwarp();
 }
 

@@ -25,7 +25,20 @@ typedef struct Fit
 	AgNetResult result;
 	AgWriter bytes;
 	AgStatus status;
+	double took, in_single; /* MB of the device, as the fit tells; NaN: untold */
 } Fit;
+
+static void
+note_need(void *host, AgLogLevel level, const char *text, const char *hint)
+{
+	Fit *fit = host;
+	const char *single = strstr(text, "in single precision it would take ");
+
+	(void) level;
+	(void) hint;
+	if (sscanf(text, "Takes %lf MB", &fit->took) == 1 && single != NULL)
+		sscanf(single, "in single precision it would take %lf MB", &fit->in_single);
+}
 
 /* gpu_bytes: that the fit may have of the device; 0: on the CPU. */
 static void
@@ -38,7 +51,12 @@ fit_run(Fit *fit, const Mixed *mixed, const AgTrainData *data, const AgNetParams
 	memset(fit, 0, sizeof *fit);
 	ag_mem_init(&fit->mem, INT64_MAX);
 	ag_error_init(&fit->err);
-	fit->ctx = (AgContext){.mem = &fit->mem, .deadline_ns = INT64_MAX, .error = &fit->err};
+	fit->ctx = (AgContext){.mem = &fit->mem,
+						   .deadline_ns = INT64_MAX,
+						   .error = &fit->err,
+						   .log = note_need,
+						   .host = fit};
+	fit->took = fit->in_single = (double) NAN;
 	if (gpu_bytes > 0)
 	{
 		fit->gpu.ops = table_of_ops.ops;
@@ -389,6 +407,32 @@ check_old_gpu(void)
 	sim_machine_reset(2, 227 << 10, 0);
 }
 
+/* Half precision takes less, and tells truly what single precision would: at most `share` of it. */
+static void
+check_need(const char *what, AgNetFamily family, double share)
+{
+	Mixed mixed = mixed_make(3, 4000);
+	AgTrainData data = data_of(&mixed, AG_PROBLEM_MULTICLASS);
+	AgNetParams params = small(family);
+	Fit single, half;
+
+	params.num_epochs = 1;
+	params.layers.values[0] = params.layers.values[1] = 256;
+	params.batch_size = 90;
+	fit_run(&single, &mixed, &data, &params, INT64_C(1) << 40);
+	params.use_half = true;
+	fit_run(&half, &mixed, &data, &params, INT64_C(1) << 40);
+	AG_REQUIRE(single.status == AG_OK && half.status == AG_OK);
+	AG_REQUIRE(half.result.in_half && !single.result.in_half);
+	AG_CHECK(isnan(single.in_single));
+	if (!AG_CHECK(half.took <= share * single.took && fabs(half.in_single - single.took) <= 0.02))
+		fprintf(stderr, "    %s: %g MB, %g in single, said to be %g\n", what, half.took,
+				single.took, half.in_single);
+	fit_end(&single);
+	fit_end(&half);
+	mixed_free(&mixed);
+}
+
 static void
 check_half(void)
 {
@@ -403,6 +447,10 @@ check_half(void)
 		check_near(names[f], AG_PROBLEM_MULTICLASS, small((AgNetFamily) f), 0.01);
 		check_near(names[f], AG_PROBLEM_REGRESSION, small((AgNetFamily) f), 0.05);
 	}
+	check_need("NN_TORCH", AG_NET_NN_TORCH, 0.79);
+	check_need("FASTAI", AG_NET_FASTAI, 0.80);
+	check_need("REALMLP", AG_NET_REALMLP, 0.83);
+	check_need("TABM", AG_NET_TABM, 0.75);
 	if (is_simulated)
 		check_old_gpu();
 }

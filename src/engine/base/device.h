@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 /* Raised whenever a struct or the meaning of an entry changes; both sides must have the same. */
-#define AG_DEVICE_ABI 5
+#define AG_DEVICE_ABI 6
 
 #ifdef __cplusplus
 extern "C" {
@@ -325,6 +325,12 @@ typedef enum AgDeviceNetKind
 	AG_NET_DO_TRANSPOSE  /* c[n_columns][n_rows] = a[n_rows][n_columns]; n_lots times */
 } AgDeviceNetKind;
 
+/*
+ * Where the room of bfloat16 begins. There may be: b of SCALE, GATHER and PRODUCT, a of STATS and SUMS and PAIRS, a and b of ACTIVATE and
+ * NORM_SUMS, a, b and `more` of NORM and NORM_BACK, a of SCALE and SPREAD, a and c of PRODUCT and TRANSPOSE, c of ROW_SCALE.
+ */
+#define AG_NET_HALVES (INT64_C(1) << 40)
+
 typedef struct AgDeviceNetOp
 {
 	int32_t kind; /* AgDeviceNetKind */
@@ -382,9 +388,13 @@ typedef struct AgDeviceNetSpec
 	int32_t n_ops;
 	/*
 	 * Products round each factor to bfloat16 and add in single precision, in an order that is the device's own: the same bits
-	 * each time, but not the CPU's. All else, the weights first of all, stays in single precision.
+	 * each time, but not the CPU's. What is at AG_NET_HALVES and beyond is rounded whenever it is written; all else, the weights
+	 * first of all, stays in single precision.
 	 */
 	bool has_half;
+	int64_t
+		n_halves; /* numbers of bfloat16 from AG_NET_HALVES on; all 0 at first; only with has_half */
+	bool half_numbers; /* numbers, which nothing but products sees then, are kept as bfloat16 */
 } AgDeviceNetSpec;
 
 /* What changes from step to step. */
@@ -555,7 +565,7 @@ typedef struct AgDeviceOps
 
 	AgDeviceStatus (*net_create)(AgDevice *device, const AgDeviceNetSpec *spec, AgDeviceNet **net);
 	void (*net_free)(AgDevice *device, AgDeviceNet *net);
-	/* Floats into the room, and out of it. */
+	/* Floats into the room, and out of it; into the room of bfloat16, too, which rounds them. */
 	AgDeviceStatus (*net_write)(AgDevice *device, AgDeviceNet *net, int64_t at, int64_t n,
 								const float *from);
 	AgDeviceStatus (*net_read)(AgDevice *device, AgDeviceNet *net, int64_t at, int64_t n,

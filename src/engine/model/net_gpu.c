@@ -21,6 +21,16 @@ take_status(const AgContext *ctx, AgNetGpu *gpu, AgDeviceStatus status)
 	return ag_error_set(ctx->error, AG_ERR_SYSTEM, "%s", gpu->why);
 }
 
+/* Only products see them then, which round them in any case. */
+static bool
+rounds_numbers(const AgNetPlan *plan)
+{
+	const AgNet *net = plan->t->net;
+
+	return plan->in_half && net->n_waves == 0 && (net->bends & AG_NET_BENDS) == 0 &&
+		   plan->t->numbers.hat == NULL && net->n_members == 0;
+}
+
 static void
 fill_spec(const AgNetPlan *plan, const AgDeviceNetSlot *slots, const float *quantiles,
 		  AgDeviceNetSpec *spec)
@@ -61,7 +71,9 @@ fill_spec(const AgNetPlan *plan, const AgDeviceNetSlot *slots, const float *quan
 							  .n_members = net->n_members > 0 ? (int32_t) net->n_members : 1,
 							  .ops = plan->ops,
 							  .n_ops = plan->n_ops,
-							  .has_half = t->params.use_half};
+							  .has_half = plan->in_half,
+							  .n_halves = plan->n_halves,
+							  .half_numbers = rounds_numbers(plan)};
 }
 
 /* The first weights, and what follows from them. */
@@ -103,47 +115,50 @@ write_weights(AgNetGpu *gpu, const AgNetPlan *plan)
 	return status;
 }
 
-/* In half precision, where that is wanted and the device has it. */
-static AgDeviceStatus
-create_net(AgNetGpu *gpu, AgDeviceNetSpec *spec)
+/* Bytes that single precision would take more, but for what the device rounds sizes to. */
+static int64_t
+saved_bytes(const AgNetPlan *plan)
 {
-	AgDevice *device = gpu->gpu->device;
-	AgDeviceStatus status = gpu->gpu->ops->net_create(device, spec, &gpu->net);
+	AgNetPlan single = {.t = plan->t};
+	int64_t n_numbers = plan->t->matrix->n_rows * (int64_t) plan->t->matrix->stride;
 
-	if (spec->has_half && status == AG_DEVICE_UNSUPPORTED)
-	{
-		snprintf(gpu->half_because, sizeof gpu->half_because, "%s", gpu->gpu->ops->why(device));
-		spec->has_half = false;
-		status = gpu->gpu->ops->net_create(device, spec, &gpu->net);
-	}
-	gpu->in_half = spec->has_half;
-	return status;
+	ag_net_plan_place(&single);
+	return 4 * (single.n_floats - plan->n_floats) - 2 * plan->n_halves +
+		   (rounds_numbers(plan) ? 2 * n_numbers : 0);
 }
 
-/* What it took, once it is there. */
+/* What it took, once it is there, and what it would have taken without half precision. */
 static void
-tell_need(const AgContext *ctx, const AgNetGpu *gpu)
+tell_need(const AgContext *ctx, const AgNetGpu *gpu, const AgNetPlan *plan)
 {
 	AgDeviceMemory memory;
+	double used, left;
 
 	gpu->gpu->ops->memory(gpu->gpu->device, &memory);
-	ag_log(ctx, AG_LOG_RESOURCES,
-		   "Takes %.2f MB of %s, with products in %s precision; %.2f MB of this training's share "
-		   "are free",
-		   (double) (memory.used_bytes - gpu->bytes_before) / 1e6, gpu->gpu->name,
-		   gpu->in_half ? "half (bfloat16)" : "single",
-		   (double) (memory.limit_bytes - memory.used_bytes) / 1e6);
+	used = (double) (memory.used_bytes - gpu->bytes_before) / 1e6;
+	left = (double) (memory.limit_bytes - memory.used_bytes) / 1e6;
+	if (plan->in_half)
+		ag_log(ctx, AG_LOG_RESOURCES,
+			   "Takes %.2f MB of %s, with products in half (bfloat16) precision; in single "
+			   "precision it "
+			   "would take %.2f MB; %.2f MB of this training's share are free",
+			   used, gpu->gpu->name, used + (double) saved_bytes(plan) / 1e6, left);
+	else
+		ag_log(ctx, AG_LOG_RESOURCES,
+			   "Takes %.2f MB of %s, with products in single precision; %.2f MB of this training's "
+			   "share are free",
+			   used, gpu->gpu->name, left);
 }
 
+/* *done: what the device said. */
 static AgStatus
-create(const AgContext *ctx, AgNetTrainer *t, AgNetGpu *gpu, AgNetPlan *plan)
+create(const AgContext *ctx, AgNetGpu *gpu, AgNetPlan *plan, AgDeviceStatus *done)
 {
+	const AgNetTrainer *t = plan->t;
 	const AgNet *net = t->net;
 	AgDeviceNetSlot *slots = NULL;
 	float *quantiles = NULL;
 	AgDeviceNetSpec spec;
-	AgDeviceMemory memory;
-	AgDeviceStatus done;
 	AgStatus status;
 
 	ag_net_plan_ops(plan);
@@ -159,20 +174,9 @@ create(const AgContext *ctx, AgNetTrainer *t, AgNetGpu *gpu, AgNetPlan *plan)
 	for (int k = 0; k < t->data->n_quantiles; k++)
 		quantiles[k] = (float) t->data->quantiles[k];
 	fill_spec(plan, slots, quantiles, &spec);
-	gpu->gpu->ops->memory(gpu->gpu->device, &memory);
-	gpu->bytes_before = memory.used_bytes;
-	done = create_net(gpu, &spec);
-	if (done == AG_DEVICE_OK)
-		done = write_weights(gpu, plan);
-	if (done != AG_DEVICE_OK)
-	{
-		gpu->gpu->is_lost = gpu->gpu->is_lost || done == AG_DEVICE_LOST;
-		gpu->has_failed = true;
-		snprintf(gpu->why, sizeof gpu->why, "%s", gpu->gpu->ops->why(gpu->gpu->device));
-		ag_net_gpu_free(gpu);
-	}
-	else
-		tell_need(ctx, gpu);
+	*done = gpu->gpu->ops->net_create(gpu->gpu->device, &spec, &gpu->net);
+	if (*done == AG_DEVICE_OK)
+		*done = write_weights(gpu, plan);
 	status = AG_OK;
 done:
 	ag_mem_free(ctx->mem, plan->ops);
@@ -181,34 +185,64 @@ done:
 	return status;
 }
 
+/* The plan, and the net by it. */
+static AgStatus
+try_create(const AgContext *ctx, AgNetTrainer *t, bool in_half, AgNetGpu *gpu, AgNetPlan *plan,
+		   AgDeviceStatus *done)
+{
+	*plan = (AgNetPlan){.t = t, .in_half = in_half};
+	ag_net_plan_place(plan);
+	if (plan->n_floats > INT32_MAX ||
+		plan->n_halves > INT32_MAX) /* counts of an op are of 32 bits */
+	{
+		snprintf(gpu->why, sizeof gpu->why, "a net of that size is trained on the CPU only");
+		*done = AG_DEVICE_OK;
+		return AG_OK;
+	}
+	return create(ctx, gpu, plan, done);
+}
+
 AgStatus
 ag_net_gpu_create(const AgContext *ctx, AgNetTrainer *t, AgNetGpu *gpu)
 {
 	const AgDeviceOps *ops = ctx->gpu->ops;
+	AgDeviceMemory memory;
+	AgDeviceStatus done;
 	AgNetPlan plan;
 
 	memset(gpu, 0, sizeof *gpu);
-	memset(&plan, 0, sizeof plan);
 	gpu->gpu = ctx->gpu;
-	plan.t = t;
 	if (ctx->gpu->is_lost || ops->net_create == NULL || ops->net_steps == NULL)
 	{
 		snprintf(gpu->why, sizeof gpu->why, "%s",
 				 ctx->gpu->is_lost ? "the GPU failed before" : "the module trains no neural nets");
 		return AG_OK;
 	}
-	ag_net_plan_place(&plan);
-	if (plan.n_floats > INT32_MAX) /* counts of an op are of 32 bits */
+	ops->memory(ctx->gpu->device, &memory);
+	gpu->bytes_before = memory.used_bytes;
+	AG_TRY(try_create(ctx, t, t->params.use_half, gpu, &plan, &done));
+	if (done == AG_DEVICE_UNSUPPORTED && plan.in_half)
 	{
-		snprintf(gpu->why, sizeof gpu->why, "a net of that size is trained on the CPU only");
-		return AG_OK;
+		snprintf(gpu->half_because, sizeof gpu->half_because, "%s", ops->why(ctx->gpu->device));
+		AG_TRY(try_create(ctx, t, false, gpu, &plan, &done));
 	}
+	if (done != AG_DEVICE_OK)
+	{
+		ctx->gpu->is_lost = ctx->gpu->is_lost || done == AG_DEVICE_LOST;
+		gpu->has_failed = true;
+		snprintf(gpu->why, sizeof gpu->why, "%s", ops->why(ctx->gpu->device));
+		ag_net_gpu_free(gpu);
+	}
+	if (gpu->net == NULL)
+		return AG_OK;
+	gpu->in_half = plan.in_half;
 	gpu->at_input_scale = plan.input_scale;
 	gpu->at_numbers = plan.numbers.running;
 	for (uint32_t l = 0; l < t->net->n_layers; l++)
 		gpu->at_running[l] = plan.layers[l].running;
 	gpu->most_steps = ag_net_plan_steps(&plan);
-	return create(ctx, t, gpu, &plan);
+	tell_need(ctx, gpu, &plan);
+	return AG_OK;
 }
 
 void

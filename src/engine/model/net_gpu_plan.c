@@ -23,10 +23,28 @@ place_if(AgNetPlan *plan, const void *array, size_t n)
 	return array != NULL ? place(plan, n) : -1;
 }
 
+/* What may be rounded: copies of weights, and what a batch leaves behind in a layer. */
+static int64_t
+place_rounded(AgNetPlan *plan, size_t n)
+{
+	int64_t at = AG_NET_HALVES + plan->n_halves;
+
+	if (!plan->in_half)
+		return place(plan, n);
+	plan->n_halves += (int64_t) ag_net_round(n);
+	return at;
+}
+
+static int64_t
+place_rounded_if(AgNetPlan *plan, const void *array, size_t n)
+{
+	return array != NULL ? place_rounded(plan, n) : -1;
+}
+
 static void
 place_norm(AgNetPlan *plan, const AgNetRows *rows, size_t stride, size_t n, AgNetRoom *room)
 {
-	room->hat = place_if(plan, rows->hat, n);
+	room->hat = place_rounded_if(plan, rows->hat, n);
 	room->mean = place(plan, stride);
 	room->scale = place(plan, stride);
 	room->sum_delta = place(plan, stride);
@@ -50,13 +68,13 @@ ag_net_plan_place(AgNetPlan *plan)
 	plan->scale_mean = place_if(plan, t->input_scale, stride);
 	plan->scale_square = place_if(plan, t->input_scale, stride);
 	plan->scale_gradient = place_if(plan, t->input_scale, stride);
-	plan->effective = place_if(plan, t->effective,
-							   ag_net_round(net->n_inputs) * ag_net_stride(net->layers[0].n_out));
+	plan->effective = place_rounded_if(
+		plan, t->effective, ag_net_round(net->n_inputs) * ag_net_stride(net->layers[0].n_out));
 	plan->inputs = place(plan, batch * stride);
 	plan->input_deltas = place_if(plan, t->input_deltas, batch * stride);
 	plan->input_keep = place_if(plan, t->input_keep, batch * stride);
-	plan->spread = place_if(plan, t->spread, batch * members * stride);
-	plan->spread_deltas = place_if(plan, t->spread, batch * members * stride);
+	plan->spread = place_rounded_if(plan, t->spread, batch * members * stride);
+	plan->spread_deltas = place_rounded_if(plan, t->spread, batch * members * stride);
 	if (t->numbers.hat != NULL)
 	{
 		size_t width = ag_net_stride(net->dense->n_numbers);
@@ -69,12 +87,14 @@ ag_net_plan_place(AgNetPlan *plan)
 		const AgNetRows *rows = &t->rows[l];
 		AgNetRoom *room = &plan->layers[l];
 		size_t width = ag_net_stride(layer->n_out), n = batch * members * width;
+		bool is_last = l + 1 == net->n_layers; /* the loss wants its sums whole */
 
-		room->post = place(plan, n);
-		room->delta = place(plan, n);
-		room->slope = place_if(plan, rows->slope, n);
-		room->back = place_if(plan, rows->back, ag_net_heads(net, l) * ag_net_back_floats(layer));
-		room->keep = place_if(plan, rows->keep, n);
+		room->post = is_last ? place(plan, n) : place_rounded(plan, n);
+		room->delta = is_last ? place(plan, n) : place_rounded(plan, n);
+		room->slope = place_rounded_if(plan, rows->slope, n);
+		room->back =
+			place_rounded_if(plan, rows->back, ag_net_heads(net, l) * ag_net_back_floats(layer));
+		room->keep = place_rounded_if(plan, rows->keep, n);
 		if (layer->has_norm)
 			place_norm(plan, rows, width, n, room);
 	}

@@ -18,14 +18,16 @@ typedef struct AgNetPlan
 	AgDeviceNetOp *ops; /* NULL: they are counted only */
 	AgDeviceNetOp counted;
 	int n_ops;
-	int64_t n_floats, mean, square, gradient;
+	bool
+		in_half; /* factors of products, and what layers keep of a batch, are in the room of bfloat16 */
+	int64_t n_floats, n_halves, mean, square, gradient;
 	int64_t input_scale, scale_mean, scale_square, scale_gradient, effective;
 	int64_t inputs, input_deltas, input_keep, spread, spread_deltas;
 	AgNetRoom layers[AG_NET_MAX_LAYERS + 1];
 	AgNetRoom numbers;
 } AgNetPlan;
 
-/* Places for all that the trainer has in arrays of its own; the learnt values begin at 0. */
+/* Places for all that the trainer has in arrays of its own; the learnt values begin at 0. plan has t and in_half, else zeros. */
 void ag_net_plan_place(AgNetPlan *plan);
 /* The ops of a step into plan->ops; where that is NULL, they are counted only. */
 void ag_net_plan_ops(AgNetPlan *plan);

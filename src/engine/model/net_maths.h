@@ -19,6 +19,28 @@
 #define AG_NET_FN static inline
 #endif
 
+/* The nearest bfloat16, of two as near the even one; NaN stays NaN. */
+AG_NET_FN uint16_t
+ag_net_bfloat(float x)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &x, sizeof bits);
+	if ((bits & 0x7fffffffu) > 0x7f800000u)
+		return (uint16_t) (bits >> 16 | 0x40u);
+	return (uint16_t) ((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+AG_NET_FN float
+ag_net_from_bfloat(uint16_t x)
+{
+	uint32_t bits = (uint32_t) x << 16;
+	float value;
+
+	memcpy(&value, &bits, sizeof value);
+	return value;
+}
+
 /* is_first ? a : b, by masks: compilers make branches of the plain form, and then no vector code. */
 AG_NET_FN float
 ag_net_pick(int is_first, float a, float b)
