@@ -11,8 +11,8 @@
 #   make check-cuda-sim   the CUDA kernels on a simulator, without a GPU
 #   make installcheck     regression and isolation tests against a running server (PGHOST ...)
 #   make prove-installcheck   TAP tests, which start servers of their own (PROVE_TESTS=files: some of them)
-#   make bench-train      times GBM and XGB against LightGBM and XGBoost (BENCH_PYTHON, a Python that has them;
-#                         BENCH_CASES=names, BENCH_REPEATS=N)
+#   make bench-train      times GBM and XGB against LightGBM and XGBoost, LR, KNN and the nets against scikit-learn and PyTorch
+#                         (BENCH_PYTHON, a Python that has them; BENCH_CASES=names, BENCH_REPEATS=N, BENCH_DATASETS as below)
 #   make bench-predict    what predictions in SQL cost, on a throw-away server (BENCH_PYTHON as above, BENCH_PART=one of
 #                         rows, connect, lookup, memory)
 #   make bench-stream     how fast ag_fit reads rows, beside SELECT sum of the same columns (BENCH_ROWS=N BENCH_COLUMNS=N)
@@ -142,7 +142,7 @@ build/unit/trainer: build/unit/ag_trainer
 build/bench/%: test/bench/%.c $(ENGINE_OBJS)
 	@mkdir -p $(@D)
 	$(CC) $(ENGINE_CFLAGS) -Isrc -Itest -pthread -o $@ $< $(ENGINE_OBJS) -ldl -lm
-bench-train: build/bench/train_table build/bench/build_histogram
+bench-train: $(addprefix build/bench/,train_table train_dense train_net build_histogram)
 	build/bench/build_histogram
 	test/bench/bench_train
 .PHONY: bench-train

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares our LR and KNN with scikit-learn's.
 
-    compare_dense.py [--program P] [--dir DIR] [--rows N] [--folds K] [--threads T] [--set name=value ...] MODE TABLE ...
+    compare_dense.py [--program P] [--dir DIR] [--rows N] [--folds K] [--seeds S] [--threads T] [--set name=value ...] MODE TABLE ...
 
 TABLE is a csv.gz of DIR with its line in INDEX.tsv there. Needs pandas, scikit-learn, scipy and threadpoolctl. Modes:
 
@@ -11,6 +11,9 @@ TABLE is a csv.gz of DIR with its line in INDEX.tsv there. Needs pandas, scikit-
               and on the raw ones with missing = 0 (which is AutoGluon's)
     speed-lr  CPU time of training and objective on the same transformed rows, alternately, medians of five
     speed-knn CPU time of leaving one out on the same transformed rows, without categories
+
+Errors are means over the folds of S shuffles; "its seeds" is how much scikit-learn's own error differs from shuffle to shuffle (standard
+deviation). At the end come the medians over the tables.
 """
 import argparse
 import os
@@ -95,6 +98,12 @@ def wrong(problem, y, predicted):
     return float(np.mean(np.argmax(predicted, axis=1) != y))
 
 
+def noise_of(arguments, errors):
+    """From shuffle to shuffle, percent; errors: of each shuffle's folds, one shuffle behind the other."""
+    by_seed = np.mean(np.reshape(errors, (arguments.seeds, arguments.folds)), axis=1)
+    return 100 * np.std(by_seed, ddof=1) / np.mean(by_seed) if arguments.seeds > 1 else float("nan")
+
+
 def compare_lr(arguments, name, x, y, cats, problem, n_classes, parts):
     errors = []
     for part in parts:
@@ -107,8 +116,10 @@ def compare_lr(arguments, name, x, y, cats, problem, n_classes, parts):
                        wrong(problem, y[test], ours), wrong(problem, y[test], theirs),
                        runs[0]["converged"]))
     ours, theirs, a, b, converged = np.mean(errors, axis=0)
+    noise = noise_of(arguments, [e[1] for e in errors])
     print(f"{name:22s} ours {ours:<10.5g} sklearn {theirs:<10.5g} {100 * (ours / theirs - 1):+7.2f} %"
-          f"   wrong {a:.5g} {b:.5g}{'' if converged == 1 else '   not converged'}", flush=True)
+          f"   its seeds {noise:.2f} %   wrong {a:.5g} {b:.5g}{'' if converged == 1 else '   not converged'}", flush=True)
+    return 100 * (ours / theirs - 1), noise
 
 
 def compare_knn(arguments, name, x, y, cats, problem, n_classes, parts):
@@ -128,8 +139,10 @@ def compare_knn(arguments, name, x, y, cats, problem, n_classes, parts):
         row.append(wrong(problem, y[test], whole_proba(model, raw[test], problem, n_classes)))
         errors.append(row)
     mean = np.mean(errors, axis=0)
+    noise = noise_of(arguments, [e[2] for e in errors])
     print(f"{name:22s} ours {mean[0]:<9.5g} without categories {mean[1]:<9.5g} raw sklearn {mean[2]:<9.5g}"
-          f" {100 * (mean[0] / mean[2] - 1):+7.2f} %", flush=True)
+          f" {100 * (mean[0] / mean[2] - 1):+7.2f} %   its seeds {noise:.2f} %", flush=True)
+    return 100 * (mean[0] / mean[2] - 1), noise
 
 
 def objective(problem, rows, y, model, C):
@@ -207,6 +220,7 @@ def main():
     parser.add_argument("--dir", default="../shared/datasets")
     parser.add_argument("--rows", type=int, default=10000)
     parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--set", action="append", default=[])
     parser.add_argument("mode", choices=["lr", "knn", "speed-lr", "speed-knn"])
@@ -214,6 +228,7 @@ def main():
     arguments = parser.parse_args()
     index = table_index(arguments.dir)
     mode = {"lr": compare_lr, "knn": compare_knn, "speed-lr": speed_lr, "speed-knn": speed_knn}[arguments.mode]
+    found = []
     for name in arguments.tables:
         x, y, cats, problem = load(arguments.dir, name, index, arguments.rows)
         order = np.random.RandomState(0).permutation(len(y))
@@ -221,12 +236,21 @@ def main():
         n_classes = 1 if problem == "regression" else int(y.max()) + 1
         if problem == "multiclass" and n_classes == 2:
             problem = "binary"
-        fold = np.arange(len(y)) % arguments.folds
-        parts = [np.where(fold == k, 2.0, 0.0) for k in range(arguments.folds)]
+        parts = []
+        for seed in range(arguments.seeds):
+            order = np.random.RandomState(seed).permutation(len(y))
+            fold = np.empty(len(y), dtype=int)
+            fold[order] = np.arange(len(y)) % arguments.folds
+            parts += [np.where(fold == k, 2.0, 0.0) for k in range(arguments.folds)]
         try:
-            mode(arguments, name, x, y, cats, problem, n_classes, parts)
+            found.append(mode(arguments, name, x, y, cats, problem, n_classes, parts))
         except subprocess.CalledProcessError as error:
             print(name, error.stderr, file=sys.stderr)
+    found = [f for f in found if f is not None]
+    if found:
+        difference, noise = np.transpose(found)
+        print(f"median difference {np.median(difference):+.2f} %, median absolute {np.median(np.abs(difference)):.2f} %, "
+              f"its own between seeds {np.nanmedian(noise):.2f} %")
 
 
 main()

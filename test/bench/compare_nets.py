@@ -3,10 +3,14 @@
 
     compare_nets.py [--program P] [--seeds N] [--family F ...] [--time] [--set name=value ...] TABLE ...
     compare_nets.py --autogluon STATE [--ours F] ... TABLE ...
+    compare_nets.py --rivals STATE --family F ... TABLE ...
 
 With --autogluon the peer is AutoGluon's own family of that name (needs autogluon.tabular with torch and fastai), given the same rows to
 train on, to stop by and to be tested on; seed s of the peer is seed s of its parameters on split s. Its errors are kept in the file STATE, and not made again.
 --ours sets another family of ours beside it.
+
+With --rivals each family of ours (REALMLP, TABM) is set beside the better of our NN_TORCH and FASTAI, all on the same rows of split s with seed s;
+"wins" are splits.
 
 TABLE is a csv or csv.gz of --dir, with its line in INDEX.tsv there. Needs torch (CPU), pandas and
 scikit-learn. Prints for each table and family the test error (RMSE or log-loss; mean of the
@@ -264,6 +268,46 @@ def compare_autogluon(args, settings, index):
               f"its own between seeds {np.nanmedian(noises[family]):.2f} %")
 
 
+def run_rival(args, settings, family, x, y, cats, part, problem, n_classes, split, name):
+    """The test error of ours, from the state file where it is there."""
+    key = "\t".join((name, family, str(len(y)), str(split), str(sorted(settings.items()))))
+    if os.path.exists(args.rivals):
+        for line in open(args.rivals):
+            if line.startswith(key + "\t"):
+                return float(line.split("\t")[-1])
+    predicted = run_ours(args.program, family, x, y, cats, part, problem, n_classes, settings, split, args.threads)[0]
+    error = error_of(problem, y[part == 2], predicted)
+    with open(args.rivals, "a") as file:
+        file.write(f"{key}\t{error:.9g}\n")
+    return error
+
+
+def compare_rivals(args, settings, index):
+    """The namesakes have no settings of ours."""
+    differences = {(family, peer): [] for family in args.family for peer in ("NN_TORCH", "FASTAI", "better")}
+    print("table\trows\tNN_TORCH\tFASTAI\t" + "\t".join(f"{f}\tover_better_percent\twins" for f in args.family), flush=True)
+    for name in args.tables:
+        x, y, cats, problem = load(args.dir, name, index, args.rows)
+        n_classes = 0 if problem == "regression" else int(y.max()) + 1
+        errors = {}
+        for family in ["NN_TORCH", "FASTAI", *args.family]:
+            errors[family] = np.array([
+                run_rival(args, settings if family in args.family else {}, family, x, y, cats, split_parts(len(y), s), problem, n_classes, s, name)
+                for s in range(args.splits)])
+        mean = {family: e.mean() for family, e in errors.items()}
+        words = [name, str(len(y)), f"{mean['NN_TORCH']:.6g}", f"{mean['FASTAI']:.6g}"]
+        for family in args.family:
+            peers = {peer: mean[peer] for peer in ("NN_TORCH", "FASTAI")}
+            peers["better"] = min(peers.values())
+            for peer, error in peers.items():
+                differences[family, peer].append(100 * (mean[family] / error - 1))
+            wins = np.sum(errors[family] < np.minimum(errors["NN_TORCH"], errors["FASTAI"]))
+            words += [f"{mean[family]:.6g}", f"{differences[family, 'better'][-1]:+.2f}", f"{wins}/{args.splits}"]
+        print("\t".join(words), flush=True)
+    for (family, peer), d in differences.items():
+        print(f"{family} over {peer}: median {np.median(d):+.2f} %, lower on {np.sum(np.array(d) < 0)} of {len(d)}")
+
+
 def main():
     here = os.path.dirname(os.path.abspath(__file__))
     parser = argparse.ArgumentParser()
@@ -276,6 +320,7 @@ def main():
     parser.add_argument("--family", nargs="+", default=["NN_TORCH", "FASTAI"])
     parser.add_argument("--set", action="append", default=[])
     parser.add_argument("--autogluon", metavar="STATE")
+    parser.add_argument("--rivals", metavar="STATE")
     parser.add_argument("--ours")
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("tables", nargs="+")
@@ -283,6 +328,9 @@ def main():
     settings = dict(item.split("=") for item in args.set)
     index = table_index(args.dir)
     torch.set_num_threads(args.threads)
+    if args.rivals:
+        compare_rivals(args, settings, index)
+        return
     if args.autogluon:
         compare_autogluon(args, settings, index)
         return
