@@ -139,9 +139,9 @@ tell_need(const AgContext *ctx, const AgNetGpu *gpu, const AgNetPlan *plan)
 	left = (double) (memory.limit_bytes - memory.used_bytes) / 1e6;
 	if (plan->in_half)
 		ag_log(ctx, AG_LOG_RESOURCES,
-			   "Takes %.2f MB of %s, with products in half (bfloat16) precision; in single "
-			   "precision it "
-			   "would take %.2f MB; %.2f MB of this training's share are free",
+			   "Takes %.2f MB of %s, with products in half (bfloat16) precision; "
+			   "in single precision it would take %.2f MB; "
+			   "%.2f MB of this training's share are free",
 			   used, gpu->gpu->name, used + (double) saved_bytes(plan) / 1e6, left);
 	else
 		ag_log(ctx, AG_LOG_RESOURCES,
