@@ -1,7 +1,7 @@
 -- What the extension's objects must all have. Each query lists what breaks the rule, and must find nothing.
 \set VERBOSITY terse
 
--- every function and table is described
+-- every function, table and column is described
 SELECT p.oid::regprocedure AS undescribed
 FROM pg_depend AS d JOIN pg_proc AS p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
 WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
@@ -14,6 +14,13 @@ WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e' AND c.relkind 
   AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'ag_pg')
   AND obj_description(c.oid, 'pg_class') IS NULL
 ORDER BY 1;
+
+SELECT c.oid::regclass AS undescribed, a.attname
+FROM pg_depend AS d JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND d.objid = c.oid JOIN pg_attribute AS a ON a.attrelid = c.oid
+WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e' AND c.relkind IN ('r', 'v') AND a.attnum > 0 AND NOT a.attisdropped
+  AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'ag_pg')
+  AND col_description(c.oid, a.attnum) IS NULL
+ORDER BY 1, 2;
 
 -- nothing runs with another role's rights
 SELECT p.oid::regprocedure AS security_definer
