@@ -265,11 +265,21 @@ tell_time_limit(const AgFitCall *call)
 								 "ag_pg.default_time_limit for another.")));
 }
 
+static void
+tell_presets(const AgFitCall *call)
+{
+	if (call->has_default_presets && call->options->verbosity >= AG_LOG_NORMAL)
+		ereport(NOTICE, (errmsg("presets: %s, the default", ag_setting_default_presets),
+						 errhint("Set the option \"presets\" or the setting "
+								 "ag_pg.default_presets for others.")));
+}
+
 void
 ag_fit_prepare(AgFitCall *call)
 {
 	MemoryContextSwitchTo(call->context);
 	read_options(call);
+	tell_presets(call);
 	call->raw_text = GetDatabaseEncoding() == PG_SQL_ASCII;
 	call->source = ag_source_open(call->source_text);
 	ag_fit_choose_columns(call);
@@ -309,18 +319,64 @@ ag_fit_refuse_early(const char *function, bool writes)
 	PreventCommandIfParallelMode(command);
 }
 
-/* Before options are read in earnest: what isn't a boolean is refused there. */
-static bool
-is_dry_run(Jsonb *options)
+/* Before options are read in earnest. NULL: it isn't given. */
+static JsonbValue *
+given(Jsonb *options, const char *name)
 {
 	JsonbValue key = {.type = jbvString}, *value;
 
 	if (!JB_ROOT_IS_OBJECT(options))
-		return false;
-	key.val.string.val = (char *) "dry_run";
-	key.val.string.len = 7;
+		return NULL;
+	key.val.string.val = (char *) name;
+	key.val.string.len = (int) strlen(name);
 	value = findJsonbValueFromContainer(&options->root, JB_FOBJECT, &key);
+	return value != NULL && value->type != jbvNull ? value : NULL;
+}
+
+/* What isn't a boolean is refused later. */
+static bool
+is_dry_run(Jsonb *options)
+{
+	JsonbValue *value = given(options, "dry_run");
+
 	return value != NULL && value->type == jbvBool && value->val.boolean;
+}
+
+/* {"presets": [those of the setting]} */
+static Jsonb *
+presets_json(List *names)
+{
+	JsonbParseState *state = NULL;
+	JsonbValue text = {.type = jbvString};
+	ListCell *cell;
+
+	text.val.string.val = (char *) "presets";
+	text.val.string.len = (int) strlen("presets");
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	pushJsonbValue(&state, WJB_KEY, &text);
+	pushJsonbValue(&state, WJB_BEGIN_ARRAY, NULL);
+	foreach (cell, names)
+	{
+		text.val.string.val = lfirst(cell);
+		text.val.string.len = (int) strlen(lfirst(cell));
+		pushJsonbValue(&state, WJB_ELEM, &text);
+	}
+	pushJsonbValue(&state, WJB_END_ARRAY, NULL);
+	return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL));
+}
+
+/* They become options like any others: what is stored, repeated, refreshed or run as a job is the same without the setting. */
+static void
+add_default_presets(AgFitCall *call)
+{
+	List *names = ag_settings_presets();
+
+	if (names == NIL || !JB_ROOT_IS_OBJECT(call->options_json) ||
+		given(call->options_json, "presets") != NULL || given(call->options_json, "replay") != NULL)
+		return;
+	call->options_json = DatumGetJsonbP(DirectFunctionCall2(
+		jsonb_concat, JsonbPGetDatum(call->options_json), JsonbPGetDatum(presets_json(names))));
+	call->has_default_presets = true;
 }
 
 AgFitCall *
@@ -329,14 +385,17 @@ ag_fit_begin_of(FunctionCallInfo fcinfo, const char *function)
 	Jsonb *options = PG_ARGISNULL(2)
 						 ? DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum("{}")))
 						 : PG_GETARG_JSONB_P_COPY(2);
+	AgFitCall *call;
 
 	ag_fit_refuse_early(function, !is_dry_run(options));
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
 		ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 						errmsg("%s of %s must not be NULL",
 							   PG_ARGISNULL(0) ? "the data" : "the label", function)));
-	return ag_fit_begin(text_to_cstring(PG_GETARG_TEXT_PP(0)),
+	call = ag_fit_begin(text_to_cstring(PG_GETARG_TEXT_PP(0)),
 						text_to_cstring(PG_GETARG_TEXT_PP(1)), options);
+	add_default_presets(call);
+	return call;
 }
 
 const char *

@@ -26,9 +26,10 @@ typedef struct AgFitCall
 	const char *data;        /* as the user gave it */
 	const char *source_text; /* what is opened: the same, or with a table's schema put in */
 	const char *label;
-	Jsonb *options_json; /* as given */
+	Jsonb *options_json; /* as given, or with the presets of the setting */
 	Jsonb *plan; /* {"replay": a plan} that is made here and put over the options; NULL: none */
 	Jsonb *kept_options; /* what is kept with the predictor: of a replay, those that it repeats */
+	bool has_default_presets; /* they are the setting's */
 	AgOptionEntry *entries;
 	int n_entries;
 	AgFitOptions *options; /* the engine's: freed with the context */
@@ -77,7 +78,7 @@ typedef struct AgFitCall
  * fit.c. A fit is: begin; prepare (inside an SPI connection, as what follows: options, source, columns, name; all that can be refused
  * is refused); send (starts the trainer, sends it the rows); ag_line_wait until done; end_line; store; tell_how_to_predict. begin makes
  * call->context the current one, and it stays so; the call ends with that context. begin_of takes the arguments
- * of ag_fit and its kin.
+ * of ag_fit and its kin, and the presets of the setting where they name none; what is fitted again keeps what it had.
  */
 extern AgFitCall *ag_fit_begin(const char *data, const char *label, Jsonb *options);
 extern AgFitCall *ag_fit_begin_of(FunctionCallInfo fcinfo, const char *function);

@@ -4,8 +4,11 @@
 #include "postgres.h"
 
 #include "utils/guc.h"
+#include "utils/varlena.h"
 
+#include "engine/search/options.h"
 #include "pg/compat.h"
+#include "pg/errors.h"
 #include "pg/machine.h"
 #include "pg/settings.h"
 
@@ -20,6 +23,7 @@ bool ag_setting_notify = false;
 bool ag_setting_log_fits = false;
 bool ag_setting_sandbox = true;
 int ag_setting_job_retention_min = 30 * 24 * 60;
+char *ag_setting_default_presets = NULL;
 int ag_setting_default_time_limit_s = 300;
 int ag_setting_model_cache_kb = 256 * 1024;
 int ag_setting_shared_model_cache_kb = 256 * 1024;
@@ -30,6 +34,44 @@ static const struct config_enum_entry gpu_fallbacks[] = {
 	{"wait", AG_GPU_FALLBACK_WAIT, false},
 	{NULL, 0, false},
 };
+
+/* A mistake is told when it is made, not at the next fit. */
+static bool
+check_default_presets(char **value, void **extra, GucSource source)
+{
+	List *names;
+	ListCell *cell;
+
+	if (!SplitIdentifierString(pstrdup(*value), ',', &names))
+	{
+		GUC_check_errdetail("It takes names of presets with commas between.");
+		return false;
+	}
+	foreach (cell, names)
+	{
+		AgError err;
+
+		ag_error_init(&err);
+		if (ag_preset_check(lfirst(cell), &err) == AG_OK)
+			continue;
+		GUC_check_errmsg("setting \"ag_pg.default_presets\": %s",
+						 ag_message_from_utf8(err.message));
+		if (err.hint[0] != '\0')
+			GUC_check_errhint("%s", ag_message_from_utf8(err.hint));
+		return false;
+	}
+	return true;
+}
+
+List *
+ag_settings_presets(void)
+{
+	List *names;
+
+	if (!SplitIdentifierString(pstrdup(ag_setting_default_presets), ',', &names))
+		return NIL;
+	return names;
+}
 
 void
 ag_settings_define(void)
@@ -78,6 +120,11 @@ ag_settings_define(void)
 	DefineCustomIntVariable("ag_pg.job_retention", "How long jobs that have ended stay in ag_jobs.",
 							"-1 means for ever.", &ag_setting_job_retention_min, 30 * 24 * 60, -1,
 							INT_MAX, PGC_SUSET, GUC_UNIT_MIN, NULL, NULL, NULL);
+	DefineCustomStringVariable(
+		"ag_pg.default_presets", "Presets of a fit that doesn't set \"presets\" itself.",
+		"Names with commas between, the later over the earlier; none means medium.",
+		&ag_setting_default_presets, "", PGC_USERSET, GUC_LIST_INPUT, check_default_presets, NULL,
+		NULL);
 	DefineCustomIntVariable("ag_pg.default_time_limit",
 							"Time limit of a fit that doesn't set \"time_limit\" itself.", NULL,
 							&ag_setting_default_time_limit_s, 300, 1, INT_MAX / 1000, PGC_USERSET,

@@ -6,6 +6,8 @@
 
 #include "postgres.h"
 
+#include "nodes/pg_list.h"
+
 typedef enum AgGpuFallback
 {
 	AG_GPU_FALLBACK_WARN,
@@ -24,6 +26,7 @@ extern bool ag_setting_notify;
 extern bool ag_setting_log_fits;
 extern bool ag_setting_sandbox;          /* of a fit in a session too */
 extern int ag_setting_job_retention_min; /* -1: for ever */
+extern char *ag_setting_default_presets; /* names with commas between; "": none */
 extern int ag_setting_default_time_limit_s;
 extern int ag_setting_model_cache_kb;        /* a session */
 extern int ag_setting_shared_model_cache_kb; /* all sessions together; 0: nothing is shared */
@@ -33,6 +36,9 @@ extern void ag_settings_define(void);
 
 /* "warn", "error" or "wait". */
 extern const char *ag_settings_gpu_fallback_name(void);
+
+/* The names in ag_pg.default_presets, char * each: NIL when there are none. */
+extern List *ag_settings_presets(void);
 
 /* CPUs that fits may use, all together: the setting, at most what the process may run on. */
 extern int ag_settings_cpus(void);

@@ -244,6 +244,9 @@ unknown_names(AgMem *mem)
 			"\"SELECT * FROM ag_options()\" lists the options.");
 	refused(mem, "/a~1b~0c 0 5", AG_ERR_OPTION, "unrecognized option \"a/b~c\"",
 			"\"SELECT * FROM ag_options()\" lists the options.");
+	refused(mem, "/presets s best_qualty", AG_ERR_OPTION,
+			"option \"presets\" takes a preset such as \"best\", not \"best_qualty\"",
+			"Did you mean \"best_quality\"?");
 	refused(mem, "/presets s medum", AG_ERR_OPTION,
 			"option \"presets\" takes a preset such as \"best\", not \"medum\"",
 			"Did you mean \"medium\"?");

@@ -283,6 +283,9 @@ AgStatus ag_options_parse(AgMem *mem, const AgOptionEntry *entries, int n_entrie
 						  AgFitOptions **options, AgError *err);
 void ag_options_free(AgFitOptions *options);
 
+/* Is there a preset of that name or alias? AG_ERR_OPTION with the nearest name as hint, AG_ERR_UNSUPPORTED. */
+AgStatus ag_preset_check(const char *name, AgError *err);
+
 /*
  * What a search tries for a parameter where nobody gives a space: "0.005 to 0.2, logarithmic", in text; NULL: it leaves that
  * parameter alone.

@@ -7,11 +7,12 @@
 #include <string.h>
 
 #define HOUR 3600.0
+#define MOST_ALIASES 10
 
 typedef struct Preset
 {
 	const char *name;
-	const char *aliases; /* blank-separated */
+	const char *aliases[MOST_ALIASES + 1]; /* up to the first NULL */
 	bool supported;
 	const char *hyperparameters; /* NULL: unchanged, as all that is 0 */
 	double time_limit;
@@ -25,41 +26,41 @@ typedef struct Preset
 
 static const Preset presets[] = {
 	{.name = "medium",
-	 .aliases = "medium_quality mq medium_quality_faster_train",
+	 .aliases = {"medium_quality", "mq", "medium_quality_faster_train"},
 	 .supported = true,
 	 .hyperparameters = "default"},
 	{.name = "good",
-	 .aliases = "good_quality gq good_quality_faster_inference_only_refit good_quality_v082",
+	 .aliases = {"good_quality", "gq", "good_quality_faster_inference_only_refit",
+				 "good_quality_v082"},
 	 .supported = true,
 	 .hyperparameters = "light",
 	 .time_limit = HOUR,
 	 .bags = true,
 	 .refits = true},
 	{.name = "high",
-	 .aliases =
-		 "high_quality hq high_quality_fast_inference_only_refit high_quality_v082 high_v150 "
-		 "high_quality_v150",
+	 .aliases = {"high_quality", "hq", "high_quality_fast_inference_only_refit",
+				 "high_quality_v082", "high_v150", "high_quality_v150"},
 	 .supported = true,
 	 .hyperparameters = "zeroshot",
 	 .time_limit = HOUR,
 	 .bags = true,
 	 .refits = true},
 	{.name = "best",
-	 .aliases = "best_quality bq best_v140 best_quality_v140 best_v150 best_quality_v150 "
-				"best_quality_v082",
+	 .aliases = {"best_quality", "bq", "best_v140", "best_quality_v140", "best_v150",
+				 "best_quality_v150", "best_quality_v082"},
 	 .supported = true,
 	 .hyperparameters = "zeroshot",
 	 .time_limit = HOUR,
 	 .bags = true},
 	{.name = "extreme",
-	 .aliases = "extreme_quality eq extreme_v140 extreme_quality_v140 extreme_v150 "
-				"extreme_quality_v150 extreme_v160 experimental_quality_v120 "
-				"experimental_quality_v140",
+	 .aliases = {"extreme_quality", "eq", "extreme_v140", "extreme_quality_v140", "extreme_v150",
+				 "extreme_quality_v150", "extreme_v160", "experimental_quality_v120",
+				 "experimental_quality_v140"},
 	 .supported = true,
 	 .hyperparameters = "extreme",
 	 .time_limit = HOUR,
 	 .bags = true},
-	{.name = "noncommercial", .aliases = "noncommercial_v160"},
+	{.name = "noncommercial", .aliases = {"noncommercial_v160"}},
 	{.name = "tabarena"},
 	{.name = "interpretable",
 	 .supported = true,
@@ -72,21 +73,51 @@ static const Preset presets[] = {
 
 #define N_PRESETS (sizeof presets / sizeof presets[0])
 
-/* Is name one of the blank-separated words? */
-static bool
-is_word(const char *words, const char *name)
+/* The preset of that name or alias; NULL: there is none, and *nearest is what may have been meant, or NULL. */
+static const Preset *
+preset_find(const char *name, const char **nearest)
 {
-	size_t n = strlen(name);
+	AgNearest known;
 
-	while (words != NULL && *words != '\0')
+	ag_nearest_init(&known, name);
+	for (size_t i = 0; i < N_PRESETS; i++)
 	{
-		size_t word = strcspn(words, " ");
-
-		if (word == n && memcmp(words, name, n) == 0)
-			return true;
-		words += word + (words[word] == ' ');
+		if (strcmp(presets[i].name, name) == 0)
+			return &presets[i];
+		ag_nearest_offer(&known, presets[i].name);
+		for (const char *const *alias = presets[i].aliases; *alias != NULL; alias++)
+		{
+			if (strcmp(*alias, name) == 0)
+				return &presets[i];
+			ag_nearest_offer(&known, *alias);
+		}
 	}
-	return false;
+	*nearest = ag_nearest_name(&known);
+	return NULL;
+}
+
+static AgStatus
+reject_unsupported(const char *name, AgError *err)
+{
+	ag_error_set(err, AG_ERR_UNSUPPORTED, "preset \"%s\" is not supported yet", name);
+	ag_error_hint(err, "This release has the presets medium, good, high, best, extreme, "
+					   "interpretable, ignore_text, ignore_text_ngrams and "
+					   "optimize_for_deployment.");
+	return AG_ERR_UNSUPPORTED;
+}
+
+AgStatus
+ag_preset_check(const char *name, AgError *err)
+{
+	const char *nearest;
+	const Preset *preset = preset_find(name, &nearest);
+
+	if (preset != NULL)
+		return preset->supported ? AG_OK : reject_unsupported(name, err);
+	ag_error_set(err, AG_ERR_OPTION, "there is no preset \"%s\"", name);
+	if (nearest != NULL)
+		ag_error_hint(err, "Did you mean \"%s\"?", nearest);
+	return AG_ERR_OPTION;
 }
 
 static void
@@ -119,32 +150,22 @@ static AgStatus
 preset_parse(const AgOptionNode *node, AgFitOptions *options, const char **hyperparameters,
 			 AgError *err)
 {
-	AgNearest nearest;
+	const Preset *preset;
+	const char *nearest;
 
 	if (node->type != AG_JSON_STRING)
 		return ag_option_reject(node, "a preset such as \"best\", or an array of presets", err);
-	ag_nearest_init(&nearest, node->text);
-	for (size_t i = 0; i < N_PRESETS; i++)
+	preset = preset_find(node->text, &nearest);
+	if (preset != NULL && !preset->supported)
+		return reject_unsupported(node->text, err);
+	if (preset != NULL)
 	{
-		if (strcmp(presets[i].name, node->text) != 0 && !is_word(presets[i].aliases, node->text))
-			ag_nearest_offer(&nearest, presets[i].name);
-		else if (presets[i].supported)
-		{
-			preset_apply(&presets[i], options, hyperparameters);
-			return AG_OK;
-		}
-		else
-		{
-			ag_error_set(err, AG_ERR_UNSUPPORTED, "preset \"%s\" is not supported yet", node->text);
-			ag_error_hint(err, "This release has the presets medium, good, high, best, "
-							   "extreme, interpretable, ignore_text, ignore_text_ngrams and "
-							   "optimize_for_deployment.");
-			return AG_ERR_UNSUPPORTED;
-		}
+		preset_apply(preset, options, hyperparameters);
+		return AG_OK;
 	}
 	ag_option_reject(node, "a preset such as \"best\"", err);
-	if (ag_nearest_name(&nearest) != NULL)
-		ag_error_hint(err, "Did you mean \"%s\"?", ag_nearest_name(&nearest));
+	if (nearest != NULL)
+		ag_error_hint(err, "Did you mean \"%s\"?", nearest);
 	return AG_ERR_OPTION;
 }
 

@@ -22,7 +22,9 @@ static const AgOptionSpec specs[] = {
 	{"presets", "text or array of text",
 	 "medium, good, high, best, extreme, interpretable, ignore_text, ignore_text_ngrams, "
 	 "optimize_for_deployment, and AutoGluon's aliases",
-	 "\"medium\"", true, "Bundles of options; explicit options win over them"},
+	 "null", true,
+	 "Bundles of options; explicit options win over them. null: those of the setting "
+	 "ag_pg.default_presets, without any medium"},
 	{"time_limit", "number", "greater than 0", "null", true,
 	 "Seconds the whole call may take; null: the setting ag_pg.default_time_limit"},
 	{"problem_type", "text", "binary, multiclass, regression, quantile", "null", true,
