@@ -137,6 +137,7 @@ ag_sql_drop(PG_FUNCTION_ARGS)
 	pg_uuid_t id;
 	uint64 n_versions;
 
+	ag_catalog_refuse_read_only("ag_drop");
 	ag_model_name_parse(model, &name);
 	no_member(&name);
 	ag_catalog_find(model, &id, NULL, &row);
@@ -174,6 +175,7 @@ ag_sql_activate(PG_FUNCTION_ARGS)
 	AgPredictorRow *row;
 	pg_uuid_t id;
 
+	ag_catalog_refuse_read_only("ag_activate");
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
 	model = text_to_cstring(PG_GETARG_TEXT_PP(0));
@@ -240,6 +242,7 @@ ag_sql_rename(PG_FUNCTION_ARGS)
 	AgPredictorRow *row;
 	pg_uuid_t id;
 
+	ag_catalog_refuse_read_only("ag_rename");
 	ag_model_name_parse(model, &name);
 	no_member(&name);
 	if (name.version != 0)

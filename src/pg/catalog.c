@@ -17,6 +17,7 @@
 #include "catalog/pg_extension.h"
 #include "commands/extension.h"
 #include "miscadmin.h"
+#include "tcop/utility.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -25,6 +26,7 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
+#include "engine/base/nearest.h"
 #include "pg/catalog.h"
 #include "pg/rights.h"
 #include "pg/scan.h"
@@ -352,9 +354,48 @@ ag_catalog_find_quietly(const char *model, pg_uuid_t *id, char **member, AgPredi
 }
 
 void
+ag_catalog_refuse_read_only(const char *function)
+{
+	const char *command = psprintf("%s()", function);
+
+	PreventCommandDuringRecovery(command);
+	PreventCommandIfReadOnly(command);
+}
+
+void
 ag_catalog_changed(void)
 {
 	CacheInvalidateRelcacheByRelid(ag_catalog_relation("ag_predictor"));
+}
+
+/*
+ * The name nearest to one that doesn't exist, of the models that the current user (not another role that it predicts for) may
+ * use; NULL: none is near.
+ */
+static const char *
+nearest_name(const char *wanted)
+{
+	const char *last = NULL;
+	AgNearest nearest;
+	AgScan scan;
+
+	ag_nearest_init(&nearest, wanted);
+	ag_scan_begin(&scan, "ag_predictor", "ag_predictor_name_version_key", PREDICTOR_COLUMNS, 0,
+				  NULL);
+	while (ag_scan_next(&scan))
+	{
+		const char *name = ag_scan_text(&scan, PREDICTOR_NAME);
+
+		CHECK_FOR_INTERRUPTS();
+		if (last != NULL && strcmp(name, last) == 0)
+			continue;
+		last = name;
+		if (ag_rights_of(GetUserId(), name, ag_scan_text(&scan, PREDICTOR_OWNER)) >=
+			AG_RIGHT_PREDICT)
+			ag_nearest_offer(&nearest, name);
+	}
+	ag_scan_end(&scan);
+	return ag_nearest_name(&nearest);
 }
 
 void
@@ -362,12 +403,15 @@ ag_catalog_find_as(Oid role, const char *model, pg_uuid_t *id, char **member, Ag
 {
 	AgModelName name;
 	Choice choice = {0};
+	const char *nearest = NULL;
 	bool own_snapshot = !ActiveSnapshotSet();
 
 	ag_model_name_parse(model, &name);
 	if (own_snapshot)
 		PushActiveSnapshot(GetTransactionSnapshot());
 	choose_version(role, &name, row != NULL, &choice);
+	if (!choice.found && !choice.any_version)
+		nearest = nearest_name(name.name);
 	if (own_snapshot)
 		PopActiveSnapshot();
 	if (!choice.found && choice.any_version)
@@ -377,7 +421,9 @@ ag_catalog_find_as(Oid role, const char *model, pg_uuid_t *id, char **member, Ag
 	if (!choice.found)
 		ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
 						errmsg("model \"%s\" does not exist", name.name),
-						errhint("The view ag_models lists the models that you may use.")));
+						nearest != NULL
+							? errhint("Did you mean \"%s\"?", nearest)
+							: errhint("The view ag_models lists the models that you may use.")));
 	*id = choice.id;
 	if (member != NULL)
 		*member = name.member;

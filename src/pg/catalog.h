@@ -115,6 +115,9 @@ extern void ag_catalog_find(const char *model, pg_uuid_t *id, char **member, AgP
 extern bool ag_catalog_find_quietly(const char *model, pg_uuid_t *id, char **member,
 									AgPredictorRow **row);
 
+/* The standard errors of a standby and of a read-only transaction, for what writes: "cannot execute ag_drop() in ...". */
+extern void ag_catalog_refuse_read_only(const char *function);
+
 /* Plans that name a model are made again: to be called by whoever changes what names mean. */
 extern void ag_catalog_changed(void);
 

@@ -16,7 +16,6 @@
 #include "pgstat.h"
 #include "storage/latch.h"
 #include "storage/procarray.h"
-#include "tcop/utility.h"
 #include "utils/builtins.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
@@ -299,8 +298,7 @@ ag_sql_cancel(PG_FUNCTION_ARGS)
 {
 	Job job;
 
-	PreventCommandDuringRecovery("ag_cancel()");
-	PreventCommandIfReadOnly("ag_cancel()");
+	ag_catalog_refuse_read_only("ag_cancel");
 	look_at(PG_GETARG_INT64(0), false, &job);
 	if (is_ended(job.state))
 		PG_RETURN_BOOL(false);

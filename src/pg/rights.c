@@ -9,7 +9,6 @@
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
 #include "nodes/value.h"
-#include "tcop/utility.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 
@@ -204,10 +203,7 @@ asked_right(const char *name)
 static void
 refuse_early(FunctionCallInfo fcinfo, const char *function)
 {
-	const char *command = psprintf("%s()", function);
-
-	PreventCommandDuringRecovery(command);
-	PreventCommandIfReadOnly(command);
+	ag_catalog_refuse_read_only(function);
 	for (int i = 0; i < PG_NARGS(); i++)
 		if (PG_ARGISNULL(i))
 			ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),

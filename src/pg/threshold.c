@@ -25,6 +25,7 @@ ag_sql_set_decision_threshold(PG_FUNCTION_ARGS)
 	pg_uuid_t id;
 	char *model;
 
+	ag_catalog_refuse_read_only("ag_set_decision_threshold");
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
 	model = text_to_cstring(PG_GETARG_TEXT_PP(0));

@@ -367,6 +367,8 @@ ag_sql_delete_members(PG_FUNCTION_ARGS)
 	pg_uuid_t id;
 	AgSrf srf;
 
+	if (!dry_run)
+		ag_catalog_refuse_read_only("ag_delete_members");
 	ag_srf_begin(&srf, fcinfo);
 	if (PG_ARGISNULL(0))
 		return (Datum) 0;

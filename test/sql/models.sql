@@ -46,6 +46,12 @@ ROLLBACK;
 BEGIN READ ONLY;
 SELECT ag_activate('m', 1);
 ROLLBACK;
+BEGIN READ ONLY;
+SELECT ag_rename('m', 'n');
+ROLLBACK;
+BEGIN READ ONLY;
+SELECT ag_set_decision_threshold('m', 0.3);
+ROLLBACK;
 
 -- one function call that outlives statements looks again each time
 CREATE FUNCTION steps() RETURNS text LANGUAGE plpgsql AS $$

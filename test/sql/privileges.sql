@@ -59,6 +59,15 @@ SET ROLE regress_ag_owner;
 GRANT EXECUTE ON FUNCTION patients.predict_y(patients.d) TO regress_ag_other;
 SET ROLE regress_ag_other;
 SELECT patients.predict_y(ROW('patient 3', 3, NULL)) IS NOT NULL AS granted;
+-- a name that is near is told to who may use that model, not to who only calls a function of theirs
+SET ROLE regress_ag_owner;
+SELECT ag_rename('secret', 'secrets');
+SELECT ag_info('secret');
+SET ROLE regress_ag_other;
+SELECT ag_info('secret');
+SELECT patients.predict_y(ROW('patient 3', 3, NULL));
+SET ROLE regress_ag_owner;
+SELECT ag_rename('secrets', 'secret');
 RESET ROLE;
 GRANT CREATE ON SCHEMA patients TO regress_ag_other;
 ALTER FUNCTION patients.predict_y(patients.d) OWNER TO regress_ag_other;
