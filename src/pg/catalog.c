@@ -247,7 +247,7 @@ predictor_row(const AgScan *scan)
 	row->label = ag_scan_text(scan, PREDICTOR_LABEL);
 	row->problem_type = ag_scan_text(scan, PREDICTOR_PROBLEM_TYPE);
 	row->eval_metric = ag_scan_text(scan, PREDICTOR_EVAL_METRIC);
-	row->options = ag_scan_jsonb(scan, PREDICTOR_OPTIONS);
+	row->options = ag_scan_must_jsonb(scan, PREDICTOR_OPTIONS);
 	row->rows = DatumGetInt64(ag_scan_must(scan, PREDICTOR_ROWS));
 	row->rows_left_out = DatumGetInt64(ag_scan_must(scan, PREDICTOR_ROWS_LEFT_OUT));
 	row->classes = ag_scan_jsonb(scan, PREDICTOR_CLASSES);
@@ -256,8 +256,8 @@ predictor_row(const AgScan *scan)
 	row->fit_time = ag_scan_number(scan, PREDICTOR_FIT_TIME);
 	row->best_model = ag_scan_text(scan, PREDICTOR_BEST_MODEL);
 	row->score_val = ag_scan_number(scan, PREDICTOR_SCORE_VAL);
-	row->plan = ag_scan_jsonb(scan, PREDICTOR_PLAN);
-	row->warnings = ag_scan_jsonb(scan, PREDICTOR_WARNINGS);
+	row->plan = ag_scan_must_jsonb(scan, PREDICTOR_PLAN);
+	row->warnings = ag_scan_must_jsonb(scan, PREDICTOR_WARNINGS);
 	row->format = DatumGetInt32(ag_scan_must(scan, PREDICTOR_FORMAT));
 	row->decision_threshold = ag_scan_number(scan, PREDICTOR_DECISION_THRESHOLD);
 	return row;

@@ -212,7 +212,7 @@ ag_catalog_members(const pg_uuid_t *id, int *n)
 		row->fold =
 			scan.nulls[MEMBER_FOLD - 1] ? 0 : DatumGetInt32(ag_scan_must(&scan, MEMBER_FOLD));
 		row->fit_order = DatumGetInt32(ag_scan_must(&scan, MEMBER_FIT_ORDER));
-		row->hyperparameters = ag_scan_jsonb(&scan, MEMBER_HYPERPARAMETERS);
+		row->hyperparameters = ag_scan_must_jsonb(&scan, MEMBER_HYPERPARAMETERS);
 		row->score_val = ag_scan_number(&scan, MEMBER_SCORE_VAL);
 		row->fit_time = ag_scan_number(&scan, MEMBER_FIT_TIME);
 		row->predict_time = ag_scan_number(&scan, MEMBER_PREDICT_TIME);

@@ -319,25 +319,11 @@ ag_fit_refuse_early(const char *function, bool writes)
 	PreventCommandIfParallelMode(command);
 }
 
-/* Before options are read in earnest. NULL: it isn't given. */
-static JsonbValue *
-given(Jsonb *options, const char *name)
-{
-	JsonbValue key = {.type = jbvString}, *value;
-
-	if (!JB_ROOT_IS_OBJECT(options))
-		return NULL;
-	key.val.string.val = (char *) name;
-	key.val.string.len = (int) strlen(name);
-	value = findJsonbValueFromContainer(&options->root, JB_FOBJECT, &key);
-	return value != NULL && value->type != jbvNull ? value : NULL;
-}
-
-/* What isn't a boolean is refused later. */
+/* Before options are read in earnest: what isn't a boolean is refused there. */
 static bool
 is_dry_run(Jsonb *options)
 {
-	JsonbValue *value = given(options, "dry_run");
+	JsonbValue *value = ag_options_member(options, "dry_run");
 
 	return value != NULL && value->type == jbvBool && value->val.boolean;
 }
@@ -372,7 +358,8 @@ add_default_presets(AgFitCall *call)
 	List *names = ag_settings_presets();
 
 	if (names == NIL || !JB_ROOT_IS_OBJECT(call->options_json) ||
-		given(call->options_json, "presets") != NULL || given(call->options_json, "replay") != NULL)
+		ag_options_member(call->options_json, "presets") != NULL ||
+		ag_options_member(call->options_json, "replay") != NULL)
 		return;
 	call->options_json = DatumGetJsonbP(DirectFunctionCall2(
 		jsonb_concat, JsonbPGetDatum(call->options_json), JsonbPGetDatum(presets_json(names))));

@@ -181,3 +181,16 @@ ag_options_flatten(Jsonb *options, AgOptionEntry **entries, int *n_entries)
 	*entries = walk.entries;
 	*n_entries = walk.n;
 }
+
+JsonbValue *
+ag_options_member(Jsonb *options, const char *name)
+{
+	JsonbValue key = {.type = jbvString}, *value;
+
+	if (!JB_ROOT_IS_OBJECT(options))
+		return NULL;
+	key.val.string.val = (char *) name;
+	key.val.string.len = (int) strlen(name);
+	value = findJsonbValueFromContainer(&options->root, JB_FOBJECT, &key);
+	return value != NULL && value->type != jbvNull ? value : NULL;
+}

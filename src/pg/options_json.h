@@ -16,4 +16,7 @@
  */
 extern void ag_options_flatten(Jsonb *options, AgOptionEntry **entries, int *n_entries);
 
+/* The value of one member of the root; NULL: it has none, it is JSON's null, or the root is no object. */
+extern JsonbValue *ag_options_member(Jsonb *options, const char *name);
+
 #endif

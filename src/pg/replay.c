@@ -9,21 +9,12 @@
 #include "utils/fmgrprotos.h"
 
 #include "pg/catalog.h"
+#include "pg/options_json.h"
 #include "pg/replay.h"
 
 /* What can be given beside it: nothing that changes a bit of the result. */
 static const char *const harmless[] = {"name",         "replay",   "verbosity",
 									   "memory_limit", "num_cpus", "num_gpus"};
-
-static JsonbValue *
-member_of(Jsonb *object, const char *name)
-{
-	JsonbValue key = {.type = jbvString};
-
-	key.val.string.val = (char *) name;
-	key.val.string.len = (int) strlen(name);
-	return findJsonbValueFromContainer(&object->root, JB_FOBJECT, &key);
-}
 
 static void
 check_others(Jsonb *given)
@@ -58,10 +49,7 @@ without(Datum options, const char *key)
 static bool
 has_tuning_data(const AgPredictorRow *row)
 {
-	JsonbValue *data =
-		JB_ROOT_IS_OBJECT(row->options) ? member_of(row->options, "tuning_data") : NULL;
-
-	return data != NULL && data->type != jbvNull;
+	return ag_options_member(row->options, "tuning_data") != NULL;
 }
 
 /* {"replay": the plan's part}. */
@@ -69,7 +57,7 @@ static Datum
 plan_of(const AgPredictorRow *row, const char *model)
 {
 	JsonbParseState *state = NULL;
-	JsonbValue *plan = JB_ROOT_IS_OBJECT(row->plan) ? member_of(row->plan, "replay") : NULL;
+	JsonbValue *plan = ag_options_member(row->plan, "replay");
 	JsonbValue key = {.type = jbvString};
 
 	if (plan == NULL || plan->type != jbvBinary)
@@ -86,14 +74,14 @@ plan_of(const AgPredictorRow *row, const char *model)
 Jsonb *
 ag_replay_options(Jsonb *given, Jsonb **kept)
 {
-	JsonbValue *replay = JB_ROOT_IS_OBJECT(given) ? member_of(given, "replay") : NULL;
+	JsonbValue *replay = ag_options_member(given, "replay");
 	AgPredictorRow *row;
 	Datum options;
 	pg_uuid_t id;
 	char *model, *member;
 
 	*kept = given;
-	if (replay == NULL || replay->type == jbvNull)
+	if (replay == NULL)
 		return given;
 	if (replay->type != jbvString)
 		ereport(ERROR,

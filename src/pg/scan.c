@@ -190,6 +190,12 @@ ag_scan_number(const AgScan *scan, int column)
 }
 
 Jsonb *
+ag_scan_must_jsonb(const AgScan *scan, int column)
+{
+	return DatumGetJsonbPCopy(ag_scan_must(scan, column));
+}
+
+Jsonb *
 ag_scan_jsonb(const AgScan *scan, int column)
 {
 	return scan->nulls[column - 1] ? NULL : DatumGetJsonbPCopy(scan->values[column - 1]);

@@ -48,6 +48,7 @@ extern Datum ag_scan_must(const AgScan *scan, int column);
 extern char *ag_scan_text(const AgScan *scan, int column);
 extern char *ag_scan_text_or_null(const AgScan *scan, int column);
 extern double ag_scan_number(const AgScan *scan, int column);
+extern Jsonb *ag_scan_must_jsonb(const AgScan *scan, int column);
 extern Jsonb *ag_scan_jsonb(const AgScan *scan, int column);
 
 #endif

@@ -57,6 +57,18 @@ SELECT count(*) FROM ag_delete_members('up@1', '{best}');
 BEGIN READ ONLY;
 SELECT * FROM ag_delete_members('up', '{best}');
 ROLLBACK;
+-- tables that somebody wrote to by hand are an error, whatever is missing
+BEGIN;
+ALTER TABLE ag_predictor ALTER options DROP NOT NULL, ALTER plan DROP NOT NULL;
+UPDATE ag_predictor SET options = NULL WHERE name = 'up';
+SAVEPOINT s;
+SELECT ag_refresh('up');
+ROLLBACK TO s;
+SELECT ag_fit('up', 'y', '{"replay": "up"}');
+ROLLBACK TO s;
+UPDATE ag_predictor SET options = '{}', plan = NULL WHERE name = 'up';
+SELECT ag_refit_full('up');
+ROLLBACK;
 SELECT ag_drop('up');
 DROP ROLE up_reader;
 DROP TABLE up, up_before;
