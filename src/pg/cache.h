@@ -7,6 +7,8 @@
 
 #include "postgres.h"
 
+#include <math.h>
+
 #include "utils/uuid.h"
 
 #include "engine/engine.h"
@@ -50,6 +52,13 @@ extern bool ag_cache_pin_again(const AgOpenModel *model, uint64 opening, MemoryC
 
 /* A text of the model (class, column) in the server's encoding, palloc'd and with a NUL behind it. */
 extern char *ag_model_text(const AgOpenModel *model, const char *text, size_t n);
+
+/* Several whole labels may round to that number: only their names tell them apart. */
+static inline bool
+ag_model_is_rounded(const AgOpenModel *model, double number)
+{
+	return model->label_type == AG_TYPE_INT64 && fabs(number) >= 9007199254740992.0; /* 2^53 */
+}
 
 /* The class with the highest probability, the first one at a tie; of two, by the threshold where one was set. */
 static inline int

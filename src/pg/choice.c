@@ -67,7 +67,7 @@ ag_choice_find(const AgOpenModel *model, const char *name, const char *text, boo
 		double number = strtod(text, &end);
 
 		for (int i = 0; i < model->n_classes && end != text && *end == '\0'; i++)
-			if (model->classes[i].number == number)
+			if (model->classes[i].number == number && !ag_model_is_rounded(model, number))
 				return i;
 	}
 	unknown_class(model, name, text);

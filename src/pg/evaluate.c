@@ -21,6 +21,7 @@
 #include "pg/convert.h"
 #include "pg/errors.h"
 #include "pg/evaluate.h"
+#include "pg/options_json.h"
 #include "pg/row.h"
 #include "pg/source.h"
 #include "pg/srf.h"
@@ -69,6 +70,15 @@ typedef struct Receiver
 
 /* --- labels --- */
 
+static bool
+has_rounded_classes(const AgOpenModel *model)
+{
+	for (int i = 0; i < model->n_classes; i++)
+		if (ag_model_is_rounded(model, model->classes[i].number))
+			return true;
+	return false;
+}
+
 static void
 label_init(Receiver *receiver, Oid type)
 {
@@ -80,7 +90,8 @@ label_init(Receiver *receiver, Oid type)
 		natural = AG_TYPE_TEXT;
 	if (model->n_classes == 0)
 		receiver->label_form = LABEL_NUMBER;
-	else if (natural == AG_TYPE_TEXT || model->label_type == AG_TYPE_TEXT)
+	else if (natural == AG_TYPE_TEXT || model->label_type == AG_TYPE_TEXT ||
+			 (natural != AG_TYPE_BOOL && has_rounded_classes(model)))
 		receiver->label_form = LABEL_TEXT;
 	else
 		receiver->label_form = natural == AG_TYPE_BOOL ? LABEL_BOOLEAN : LABEL_NUMBER;
@@ -181,7 +192,8 @@ class_by_text(const Receiver *receiver, const char *text, uint32 n_bytes)
 		return -1;
 	copy = pnstrdup(text, n_bytes);
 	number = strtod(copy, &end);
-	return *end == '\0' ? class_by_number(receiver, number) : -1;
+	return *end == '\0' && !ag_model_is_rounded(model, number) ? class_by_number(receiver, number)
+															   : -1;
 }
 
 static void
@@ -228,22 +240,11 @@ class_of(Receiver *receiver, const AgValue *value)
 
 /* --- weights --- */
 
-static JsonbValue *
-option_of(const AgPredictorRow *row, const char *name)
-{
-	JsonbValue key = {.type = jbvString};
-
-	key.val.string.val = (char *) name;
-	key.val.string.len = (int) strlen(name);
-	return row->options != NULL ? findJsonbValueFromContainer(&row->options->root, JB_FOBJECT, &key)
-								: NULL;
-}
-
 const char *
 ag_evaluate_weight(const AgPredictorRow *row)
 {
-	JsonbValue *weight = option_of(row, "sample_weight");
-	JsonbValue *counts = option_of(row, "weight_evaluation");
+	JsonbValue *weight = ag_options_member(row->options, "sample_weight");
+	JsonbValue *counts = ag_options_member(row->options, "weight_evaluation");
 
 	if (weight == NULL || weight->type != jbvString || counts == NULL || counts->type != jbvBool ||
 		!counts->val.boolean)

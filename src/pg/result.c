@@ -63,7 +63,7 @@ ag_result_datum(AgResultType *result, const AgOpenModel *model, const double *ou
 	if (model->n_classes == 0)
 		return from_number(result, out[model->middle]);
 	class = &model->classes[ag_model_best_class(model, out)];
-	if (result->is_numeric && !isnan(class->number))
+	if (result->is_numeric && !isnan(class->number) && !ag_model_is_rounded(model, class->number))
 		return from_number(result, class->number);
 	return from_text(result, ag_model_text(model, class->name, class->n_bytes));
 }

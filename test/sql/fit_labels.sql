@@ -52,6 +52,16 @@ SELECT fl_fit('SELECT 1 / (x - x) AS z, interval ''1 day'' AS "The Label" FROM f
 SELECT fl_fit('SELECT 1 / (x - x) AS z, word AS the_label FROM fl', 'the_label', '{"name": "fl_bad", "problem_type": "quantile"}');
 SELECT count(*) FROM ag_predictor WHERE name = 'fl_bad';
 
+-- whole numbers that no double tells apart stay classes of their own
+CREATE TABLE fl_big AS SELECT i % 3 AS x, 9223372036854775800 + i % 3 AS y FROM generate_series(1, 90) AS i;
+SELECT ag_fit('fl_big', 'y', '{"name": "fl_big", "problem_type": "multiclass", "verbosity": 0, "hyperparameters": {"LR": {}}}');
+SELECT DISTINCT y, ag_predict_class('fl_big', t) AS class, ag_predict('fl_big', t, NULL::bigint) = y AS same, ag_predict('fl_big', t, NULL::numeric) AS number FROM fl_big AS t ORDER BY 1;
+SELECT * FROM ag_confusion_matrix('fl_big', 'fl_big') WHERE n > 0;
+SELECT value FROM ag_evaluate('fl_big', 'SELECT x, y::numeric AS y FROM fl_big') WHERE metric = 'accuracy';
+SELECT ag_predict_proba('fl_big', fl_big, 9223372036854775801) > 0.5 AS likely FROM fl_big WHERE x = 1 LIMIT 1;
+SELECT ag_predict_proba('fl_big', fl_big, 9223372036854775805) FROM fl_big LIMIT 1;
+DROP TABLE fl_big;
+
 DELETE FROM ag_predictor WHERE name LIKE 'fl\_%';
 DROP FUNCTION fl_fit(text, text, jsonb);
 DROP TABLE fl, fl_odd, fl_kinds, fl_null;
