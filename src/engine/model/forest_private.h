@@ -223,9 +223,7 @@ ag_forest_left_bins(uint32_t cut, const uint8_t *ranks, int n_bins, AgForestSet 
 	int n = (n_bins + 8) / 8 * 8;
 
 	for (int b = 0; b < n; b++)
-		is_left[b] = ag_forest_cut_left(cut, ranks[b]);
-	for (int b = n_bins + 1; b < n; b++)
-		is_left[b] = 0;
+		is_left[b] = ag_forest_cut_left(cut, ranks[b]) & (b <= n_bins);
 	for (int b = 0; b < n; b += 8)
 	{
 		uint64_t bits = 0;
