@@ -180,7 +180,7 @@ FUZZ_COVERAGE = -fsanitize=fuzzer-no-link
 # Distances between names tell a fuzzer nothing and were half of its time.
 build/fuzz-obj/src/engine/base/nearest.o: FUZZ_COVERAGE =
 # Nor do comparisons in loops over rows and values, which were a third of it: their branches are enough.
-$(patsubst %,build/fuzz-obj/src/engine/%.o,base/hash $(addprefix data/,bins bins_assign bins_cuts dates feature label label_rare pipeline \
+$(patsubst %,build/fuzz-obj/src/engine/%.o,base/bytes base/hash base/mem $(addprefix data/,bins bins_assign bins_cuts dates feature label label_rare pipeline \
 	pipeline_fit pipeline_text pipeline_text_fit profile table table_finish text text_date vocabulary vocabulary_svd)): FUZZ_COVERAGE += -fno-sanitize-coverage=trace-cmp
 $(FUZZ_OBJS): build/fuzz-obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -190,7 +190,8 @@ build/fuzz-obj/engine.a: $(FUZZ_OBJS)
 	$(AR) cr $@ $^
 build/fuzz/%: test/fuzz/%.c build/fuzz-obj/engine.a
 	@mkdir -p $(@D)
-	$(FUZZ_CC) $(TEST_CFLAGS) $(FUZZ_SANITIZE) -fsanitize=fuzzer -pthread -o $@ $< build/fuzz-obj/engine.a -ldl -lm
+	$(FUZZ_CC) $(TEST_CFLAGS) -O2 $(FUZZ_SANITIZE) -fsanitize=fuzzer $(FUZZ_OWN) -pthread -o $@ $< build/fuzz-obj/engine.a -ldl -lm
+build/fuzz/encode: FUZZ_OWN = -fno-sanitize-coverage=trace-cmp
 check-fuzz: $(addprefix build/fuzz/,$(FUZZ))
 	FUZZ_ARGS='$(FUZZ_ARGS)' test/run_fuzz '$(FUZZ_RUNS)' '$(FUZZ_SECONDS)' $(FUZZ)
 -include $(wildcard build/unit/*.d build/fuzz/*.d $(UNIT_OBJS:.o=.d) $(FUZZ_OBJS:.o=.d))

@@ -33,8 +33,11 @@ append_to_file("$dir/fit.sql", $fit->('shared') . ";\n" . $fit->('own_:client_id
 
 # A session that looks now and then: what it keeps does not grow with the versions it has seen.
 my $watch = $node->background_psql('postgres');
+my $watched = $watch->query_safe('SELECT pg_backend_pid()');
+my $has_contexts = $node->safe_psql('postgres', 'SHOW server_version_num') >= 140000;
 my $memory = sub {
 	$watch->query_safe(q{SELECT count(ag_predict('shared', small)) FROM small});
+	return (slurp_file("/proc/$watched/status") =~ /^RssAnon:\s*(\d+) kB/m)[0] * 1024 unless $has_contexts;
 	return $watch->query_safe('SELECT sum(total_bytes) FROM pg_backend_memory_contexts');
 };
 $memory->() for 1 .. 3;

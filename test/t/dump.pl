@@ -16,7 +16,7 @@ $node->safe_psql(
 	CREATE EXTENSION ag_pg WITH SCHEMA "Ag Pg";
 	SET search_path = public, "Ag Pg";
 	CREATE TABLE flat AS SELECT i % 50 AS size, 'k' || i % 3 AS kind, timestamptz '2024-01-01' + i % 40 * interval '5 hours' AS seen,
-		CASE WHEN i % 9 = 0 THEN 'Infinity' ELSE (i % 70) / 3.0 END::float8 AS depth,
+		CASE WHEN i % 9 = 0 THEN 'Infinity'::float8 ELSE (i % 70) / 3.0 END AS depth,
 		(i % 50) * 2.0 + (i % 3) * 10 + (i % 70) / 7.0 AS rent, CASE WHEN i % 50 > 25 THEN 'dear' ELSE 'cheap' END AS class
 		FROM generate_series(1, 500) i;
 	SELECT ag_fit('SELECT size, kind, seen, depth, rent FROM flat', 'rent',

@@ -10,7 +10,7 @@ use Test::More;
 
 my $node = PostgreSQL::Test::Cluster->new('kill');
 $node->init;
-$node->append_conf('postgresql.conf', "fsync = off\nrestart_after_crash = on\nclient_connection_check_interval = 0\n");
+$node->append_conf('postgresql.conf', "fsync = off\nrestart_after_crash = on\n");
 $node->start;
 make_data($node);
 my $boot = boot_time($node);

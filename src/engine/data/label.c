@@ -160,10 +160,20 @@ check_column(const AgContext *ctx, const AgTable *table, const AgTableColumn *co
 /* The distinct values in ascending order, with their counts; at most AG_LABEL_MAX_CLASSES + 1 of them are kept. */
 typedef struct Distinct
 {
-	uint64_t keys[AG_LABEL_MAX_CLASSES + 1];
-	int64_t counts[AG_LABEL_MAX_CLASSES + 1];
+	uint64_t *keys;
+	int64_t *counts;
 	int64_t n; /* of all */
 } Distinct;
+
+static AgStatus
+distinct_init(const AgContext *ctx, int64_t n_rows, Distinct *distinct)
+{
+	size_t most = n_rows < AG_LABEL_MAX_CLASSES + 1 ? (size_t) n_rows : AG_LABEL_MAX_CLASSES + 1;
+
+	AG_TRY(ag_get(ctx, most, sizeof *distinct->keys + sizeof *distinct->counts, &distinct->keys));
+	distinct->counts = (int64_t *) (distinct->keys + most);
+	return AG_OK;
+}
 
 static AgStatus
 find_distinct(const AgContext *ctx, const AgTable *table, const AgTableColumn *column,
@@ -517,27 +527,27 @@ ag_label_fit(const AgContext *ctx, const AgTable *table, int label_column, AgPro
 {
 	AgStatus status;
 	const AgTableColumn *column = &table->columns[label_column];
-	Distinct *distinct = NULL;
+	Distinct distinct = {NULL, NULL, 0};
 	AgLabel *l = NULL;
 
 	*label = NULL;
 	AG_TRY(check_column(ctx, table, column, asked));
-	AG_GO(ag_get(ctx, 1, sizeof(Distinct), &distinct));
+	AG_GO(distinct_init(ctx, table->n_rows, &distinct));
 	AG_GO(ag_get_zeroed(ctx, 1, sizeof(AgLabel), &l));
 	ag_arena_init(&l->arena, ctx->mem);
 	l->type = column->type;
 	l->n_rows = table->n_rows;
-	AG_GO(find_distinct(ctx, table, column, distinct));
+	AG_GO(find_distinct(ctx, table, column, &distinct));
 	if (asked == AG_PROBLEM_AUTO)
-		l->problem = infer_problem(column, distinct, l->reason, sizeof l->reason);
+		l->problem = infer_problem(column, &distinct, l->reason, sizeof l->reason);
 	else
 	{
 		l->problem = asked;
 		snprintf(l->reason, sizeof l->reason, "option \"problem_type\" says so");
 	}
-	AG_GO(check_count(ctx, column, distinct, l->problem));
+	AG_GO(check_count(ctx, column, &distinct, l->problem));
 	if (l->problem == AG_PROBLEM_BINARY || l->problem == AG_PROBLEM_MULTICLASS)
-		AG_GO(fill_classes(ctx, l, column, distinct, positive_class));
+		AG_GO(fill_classes(ctx, l, column, &distinct, positive_class));
 	else
 	{
 		AG_GO(choose_positive(ctx, l, column->name, positive_class, NULL));
@@ -548,7 +558,7 @@ ag_label_fit(const AgContext *ctx, const AgTable *table, int label_column, AgPro
 	l = NULL;
 
 done:
-	ag_mem_free(ctx->mem, distinct);
+	ag_mem_free(ctx->mem, distinct.keys);
 	ag_label_free(l);
 	return status;
 }

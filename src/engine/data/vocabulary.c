@@ -79,7 +79,7 @@ collect(const AgContext *ctx, const AgTextSample *sample, uint64_t **hashes, int
 	{
 		if (capacity - (size_t) n < AG_TEXT_MAX_TERMS)
 		{
-			size_t wanted = capacity + capacity / 2 + 16 * AG_TEXT_MAX_TERMS;
+			size_t wanted = capacity + capacity / 2 + AG_TEXT_MAX_TERMS;
 			uint64_t *more = ag_mem_realloc(ctx->mem, all, wanted, sizeof *all);
 
 			if (more == NULL)
@@ -362,7 +362,7 @@ learn_space(const AgContext *ctx, AgArena *arena, const AgTextSample *sample,
 	{
 		if (capacity - n_terms < AG_TEXT_MAX_TERMS)
 		{
-			size_t wanted = capacity + capacity / 2 + 16 * AG_TEXT_MAX_TERMS;
+			size_t wanted = capacity + capacity / 2 + AG_TEXT_MAX_TERMS;
 			AgTerm *more = ag_mem_realloc(ctx->mem, terms, wanted, sizeof *terms);
 
 			if (more == NULL)
