@@ -164,6 +164,39 @@ cmp_ok(time - $began, '<', 1, 'a pooler: within a second');
 $pool[1]->quit;
 nothing_runs('a pooler');
 
+# the same through PgBouncer, where there is one: it hands each transaction to any of two sessions
+SKIP:
+{
+	my ($bouncer) = grep { -x } map { "$_/pgbouncer" } split(/:/, $ENV{PATH}), '/usr/sbin';
+	skip 'no pgbouncer', 9 unless $bouncer;
+	my $home = PostgreSQL::Test::Utils::tempdir_short();
+	my $user = $node->safe_psql('postgres', 'SELECT current_user');
+	append_to_file("$home/ini", "[databases]\npostgres = host=" . $node->host . ' port=' . $node->port . " user=$user\n[pgbouncer]\nunix_socket_dir = $home\nlisten_port = 6432\nauth_type = any\n"
+		  . "pool_mode = transaction\ndefault_pool_size = 2\nserver_reset_query = DISCARD ALL\nserver_reset_query_always = 1\n");
+	my $said = '';
+	my $run = IPC::Run::start([ $bouncer, "$home/ini" ], '<', \undef, '>&', \$said);
+	my $through = sub {
+		my ($sql) = @_;
+		my ($out, $err) = ('', '');
+		IPC::Run::run([ 'psql', '-XAtq', '-h', $home, '-p', 6432, '-U', $user, '-d', 'postgres', '-c', $sql ], '>', \$out, '2>', \$err);
+		chomp $out;
+		return $err eq '' ? $out : $err;
+	};
+	ok(wait_until(10, sub { $through->('SELECT 1') eq '1' }), 'PgBouncer is there') or diag($said);
+	my $id = $through->(quick('bounced'));
+	is($through->("SELECT ag_wait($id, 20)"), 'succeeded', 'PgBouncer: a job, and who waits for it');
+	is($through->(q{SELECT count(ag_predict('bounced', s)) FROM small s}), '300', "PgBouncer: predictions, time $_") for 1 .. 2;
+	like($through->(quick('bounced') =~ s/ag_fit_async/ag_fit/r =~ s/"verbosity": 1/"verbosity": 0/r), qr/^bounced$/, 'PgBouncer: a fit in a session');
+	$id = $through->(slow_fit('"name": "bounced"') =~ s/ag_fit/ag_fit_async/r);
+	ok(runs($id), 'PgBouncer: a job whose client has gone runs');
+	my $at = time;
+	is($through->("SELECT ag_cancel($id)") . (time - $at < 1 ? ' at once' : ' late'), 't at once', 'PgBouncer: and is stopped');
+	$run->kill_kill;
+	ok(wait_until(5, sub { $node->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE '%psql%' AND backend_type = 'client backend' AND state = 'idle'}) eq '0' }),
+		'PgBouncer: its sessions are gone');
+	nothing_runs('PgBouncer');
+}
+
 # NOTIFY
 $session = $node->background_psql('postgres');
 $session->query_safe('LISTEN ag_job');
