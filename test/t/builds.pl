@@ -42,6 +42,8 @@ is($node->safe_psql('postgres', $fit->('m')), 'm', 'a fit by the first build');
 # the other build is that of a copy of the database; of workers it is when they find it first
 $node->safe_psql('postgres', 'CREATE DATABASE other TEMPLATE postgres');
 $node->safe_psql('other', qq{UPDATE pg_proc SET probin = '$dir/ag_pg' WHERE probin LIKE '%ag\\_pg'});
+# since 18 a path of libraries is searched for those of extensions too: the first build is to stay that of its database
+$node->safe_psql('postgres', qq{UPDATE pg_proc SET probin = '$lib/ag_pg' WHERE probin LIKE '%ag\\_pg'});
 my $old = $node->background_psql('postgres', on_error_stop => 0);
 is($old->query($count), '300', 'a session of the first build predicts');
 my ($rc, $out, $err);
@@ -62,6 +64,9 @@ is(by_other($fit->('n')), 'n', 'with a trainer of its own the other build fits')
 $old->query($fit->('late'));
 like($old->{stderr}, qr/ERROR:  the library ag_pg was replaced after this session loaded it\nHINT:  Connect again\./, 'a session that has the first build is told to connect again');
 is($old->query($count), '300', 'and goes on to predict');
+$old->{stderr} = '';
+$old->query("LOAD '$dir/ag_pg'");
+like($old->{stderr}, qr/ERROR:  the library ag_pg was replaced after this session loaded it\nHINT:  Connect again\./, 'the other build does not come into the same session');
 $job = $old->query($fit->('by_job') =~ s/ag_fit/ag_fit_async/r);
 is($old->query("SELECT ag_wait($job, 30)"), 'succeeded', 'its jobs run by the new one');
 
