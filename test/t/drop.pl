@@ -19,8 +19,8 @@ my ($fit, @pids, $began);
 
 # the extension: it needn't wait, as the fit holds no lock on its tables
 my $drop_during = sub {
-	my ($sql, $name) = @_;
-	$fit = start_fit($node, slow_fit() =~ s/"time_limit": 300/"time_limit": 1.5/r);
+	my ($sql, $name, $limit) = @_;
+	$fit = start_fit($node, slow_fit() =~ s/"time_limit": 300/"time_limit": $limit/r);
 	@pids = wait_for_training($node);
 	$began = time;
 	$node->safe_psql('postgres', $sql);
@@ -28,13 +28,13 @@ my $drop_during = sub {
 	end_fit($fit);
 	nothing_left($node, $name, @pids);
 };
-$drop_during->('DROP EXTENSION ag_pg CASCADE', 'DROP EXTENSION');
+$drop_during->('DROP EXTENSION ag_pg CASCADE', 'DROP EXTENSION', 1.5);
 like($fit->{err}, qr/ERROR:  42704: extension "ag_pg" is not installed in this database/, 'the fit says that there is nowhere to store it');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_class WHERE relname LIKE 'ag\_%'}), '0', 'and leaves nothing');
 $node->safe_psql('postgres', 'CREATE EXTENSION ag_pg');
 
-$drop_during->('DROP EXTENSION ag_pg CASCADE; CREATE SCHEMA s; CREATE EXTENSION ag_pg SCHEMA s', 'DROP and CREATE EXTENSION');
-is($fit->{out}, "big_y\n", 'the fit finds the new tables') or like($fit->{err}, qr/ERROR:  42704: the role that fits was dropped during the fit/, 'a role dropped during its fit: the fit says so');
+$drop_during->('DROP EXTENSION ag_pg CASCADE; CREATE SCHEMA s; CREATE EXTENSION ag_pg SCHEMA s', 'DROP and CREATE EXTENSION', 4); # it must be there again in time
+is($fit->{out}, "big_y\n", 'the fit finds the new tables') or diag($fit->{err});
 is($node->safe_psql('postgres', q{SELECT count(s.ag_predict('big_y', big)) FROM big}), '20000', 'and its model predicts');
 $node->safe_psql('postgres', q{DROP EXTENSION ag_pg CASCADE; CREATE EXTENSION ag_pg});
 
