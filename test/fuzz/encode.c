@@ -41,7 +41,7 @@ typedef struct Fuzz
 	AgColumn columns[MAX_COLUMNS];
 	AgSchema schema;
 	int n_rows;
-	bool is_turned; /* are the rows sent in another order, too? */
+	bool is_turned;                            /* are the rows sent in another order, too? */
 	AgValue values[MAX_ROWS + 1][MAX_COLUMNS]; /* one row more than are trained on */
 	AgProblem problem;
 	bool raw_text;

@@ -26,10 +26,11 @@ $node->safe_psql('postgres', $fit->("shared")) for 1 .. 2;
 
 my $dir = PostgreSQL::Test::Utils::tempdir();
 append_to_file("$dir/predict.sql", q{SELECT ag_predict('shared', small), ag_predict('shared', jsonb_build_object('x', x)) FROM small LIMIT 20;} . "\n");
-# The same name and one of each client's own, in a session or as a job; the versions before the last two go.
+# The same name and one of each client's own, in a session or as a job; the versions before the last few go, each by one client's hand.
 append_to_file("$dir/fit.sql", $fit->('shared') . ";\n" . $fit->('own_:client_id') =~ s/ag_fit/ag_fit_async/r . ";\n"
+	  . "BEGIN;\nSELECT pg_advisory_xact_lock(4711000000);\n"
 	  . q{SELECT count(ag_drop('shared@' || v)) FROM (SELECT max(version) - 3 - :client_id AS v FROM ag_models WHERE name = 'shared') m
-	WHERE EXISTS (SELECT FROM ag_predictor WHERE name = 'shared' AND version = v);} =~ s/\n\s*/ /r . "\n");
+	WHERE EXISTS (SELECT FROM ag_predictor WHERE name = 'shared' AND version = v);} =~ s/\n\s*/ /r . "\nCOMMIT;\n");
 
 # A session that looks now and then: what it keeps does not grow with the versions it has seen.
 my $watch = $node->background_psql('postgres');
