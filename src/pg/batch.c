@@ -29,8 +29,7 @@ struct AgBatchReader
 	AgBatch batch;
 	int64 n_rows;
 	AgSource *source;
-	bool has_selected; /* the source's columns, for all rows or for blocks */
-	bool is_bound;     /* to the rows' descriptor */
+	bool is_bound; /* to the rows' descriptor */
 };
 
 static void
@@ -171,7 +170,6 @@ find_key(AgBatchReader *reader)
 {
 	if (reader->key >= 0)
 		reader->key_column = reader->source->columns[reader->key].position;
-	reader->has_selected = true;
 }
 
 void
@@ -184,14 +182,10 @@ ag_batch_read(AgBatchReader *reader)
 }
 
 void
-ag_batch_read_blocks(AgBatchReader *reader, BlockNumber first, BlockNumber end)
+ag_batch_read_blocks(AgBatchReader *reader, Oid part, BlockNumber first, BlockNumber end)
 {
-	if (!reader->has_selected)
-	{
-		ag_source_select_blocks(reader->source);
-		find_key(reader);
-	}
-	ag_source_run_blocks(reader->source, first, end, &reader->pub);
+	find_key(reader);
+	ag_source_scan_blocks(reader->source, part, first, end, &reader->pub);
 	hand_over(reader);
 }
 

@@ -33,9 +33,10 @@ extern AgBatchReader *ag_batch_open(const char *data, const char *name, const Ag
 									const char *key_column, AgBatchTake take, void *arg);
 extern const AgSource *ag_batch_source(const AgBatchReader *reader);
 
-/* Either all rows, or those of blocks [first, end) of a table (see ag_source_run_blocks), this as often as one likes. */
+/* Either all rows, or those of blocks [first, end) of a table or a part of it (see ag_source_scan_blocks), this as often as one likes. */
 extern void ag_batch_read(AgBatchReader *reader);
-extern void ag_batch_read_blocks(AgBatchReader *reader, BlockNumber first, BlockNumber end);
+extern void ag_batch_read_blocks(AgBatchReader *reader, Oid part, BlockNumber first,
+								 BlockNumber end);
 
 /* Gives the number of rows read. */
 extern int64 ag_batch_close(AgBatchReader *reader);

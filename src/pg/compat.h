@@ -17,6 +17,7 @@
 #include "executor/spi.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
+#include "partitioning/partdesc.h"
 #include "storage/latch.h"
 #include "storage/shm_mq.h"
 #include "tcop/dest.h"
@@ -202,12 +203,49 @@ ag_spi_execute_to(SPIPlanPtr plan, ParamListInfo parameters, DestReceiver *recei
 #endif
 }
 
-/* 14 can read a range of a table's blocks by a query on ctid. */
+/* 14 can read a range of a table's blocks. */
 static inline bool
 ag_has_tid_ranges(Relation relation)
 {
 #if PG_VERSION_NUM >= 140000
 	return relation->rd_tableam != NULL && relation->rd_tableam->scan_set_tidrange != NULL;
+#else
+	return false;
+#endif
+}
+
+/* 14 knows of partitions that are being detached, which the active snapshot may see no more. */
+static inline PartitionDesc
+ag_partitions(Relation relation)
+{
+#if PG_VERSION_NUM >= 140000
+	return RelationGetPartitionDesc(relation, true);
+#else
+	return RelationGetPartitionDesc(relation);
+#endif
+}
+
+/* Of a relation that has them: a scan of the rows in blocks [first, end), and its next row; false at its end. */
+static inline TableScanDesc
+ag_blocks_begin(Relation relation, Snapshot snapshot, BlockNumber first, BlockNumber end)
+{
+#if PG_VERSION_NUM >= 140000
+	ItemPointerData least, most;
+
+	ItemPointerSet(&least, first, 0);
+	ItemPointerSet(&most, end - 1, PG_UINT16_MAX);
+	return table_beginscan_tidrange(relation, snapshot, &least, &most);
+#else
+	elog(ERROR, "PostgreSQL 13 reads no ranges of blocks");
+	return NULL;
+#endif
+}
+
+static inline bool
+ag_blocks_next(TableScanDesc scan, TupleTableSlot *slot)
+{
+#if PG_VERSION_NUM >= 140000
+	return table_scan_getnextslot_tidrange(scan, ForwardScanDirection, slot);
 #else
 	return false;
 #endif

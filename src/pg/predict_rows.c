@@ -81,12 +81,18 @@ put_prediction(AgPredictRows *rows, const char *key, const double *out)
 }
 
 void
+ag_predict_rows_put(AgPredictRows *rows, int n, char *const *keys, const double *out)
+{
+	for (int i = 0; i < n; i++)
+		put_prediction(rows, keys != NULL ? keys[i] : NULL,
+					   out + (size_t) i * rows->model->n_outputs);
+}
+
+void
 ag_predict_rows_take(void *arg, const AgBatch *batch)
 {
 	AgPredictRows *rows = arg;
 
 	ag_batch_predict(rows->model, batch->n_rows, batch->features, rows->out);
-	for (int i = 0; i < batch->n_rows; i++)
-		put_prediction(rows, batch->keys != NULL ? batch->keys[i] : NULL,
-					   rows->out + (size_t) i * rows->model->n_outputs);
+	ag_predict_rows_put(rows, batch->n_rows, batch->keys, rows->out);
 }

@@ -21,4 +21,7 @@ extern AgPredictRows *ag_predict_rows_create(const AgOpenModel *model, AgPredict
 /* An AgBatchTake; arg is an AgPredictRows. */
 extern void ag_predict_rows_take(void *arg, const AgBatch *batch);
 
+/* Rows of which the model's outputs are known: out[n][n_outputs]; keys[n], or NULL. Leaves garbage in the current memory context. */
+extern void ag_predict_rows_put(AgPredictRows *rows, int n, char *const *keys, const double *out);
+
 #endif

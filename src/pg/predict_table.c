@@ -2,7 +2,8 @@
  * predict_table.c - ag_predict_table: every row of a table or query predicted, many at a time.
  *
  * Rows go from the executor to the engine in batches, and the predictions into a tuplestore, which keeps to work_mem and goes on
- * in a temporary file. A large table is several processes' work, where that means the same (predict_workers.h).
+ * in a temporary file. A large table is several processes' work (predict_workers.h); of rows that only the session can read, the
+ * predicting is (predict_pool.h).
  */
 #include "postgres.h"
 
@@ -10,6 +11,7 @@
 #include "utils/builtins.h"
 
 #include "pg/catalog.h"
+#include "pg/predict_pool.h"
 #include "pg/predict_rows.h"
 #include "pg/predict_workers.h"
 #include "pg/srf.h"
@@ -30,6 +32,7 @@ ag_sql_predict_table(PG_FUNCTION_ARGS)
 	AgPredictorRow *row;
 	pg_uuid_t id;
 	AgTableJob job;
+	AgPredictPool *pool;
 	AgSrf srf;
 
 	ag_srf_begin(&srf, fcinfo);
@@ -40,12 +43,16 @@ ag_sql_predict_table(PG_FUNCTION_ARGS)
 	job.name = name;
 	job.key_column = PG_ARGISNULL(2) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(2));
 	job.model = ag_cache_get(&id, member != NULL ? member : row->best_model, CurrentMemoryContext);
-	job.reader =
-		ag_batch_open(text_to_cstring(PG_GETARG_TEXT_PP(1)), name, job.model, job.key_column,
-					  ag_predict_rows_take, ag_predict_rows_create(job.model, put, &srf));
+	pool = ag_predict_pool_create(job.model, ag_predict_rows_create(job.model, put, &srf));
+	job.reader = ag_batch_open(text_to_cstring(PG_GETARG_TEXT_PP(1)), name, job.model,
+							   job.key_column, ag_predict_pool_take, pool);
 	job.srf = &srf;
 	if (!ag_predict_by_workers(&job))
+	{
+		ag_predict_pool_allow(pool, job.reader);
 		ag_batch_read(job.reader);
+		ag_predict_pool_finish(pool);
+	}
 	ag_stats_count(AG_STAT_PREDICTIONS, job.n_rows + ag_batch_close(job.reader));
 	return (Datum) 0;
 }

@@ -91,15 +91,16 @@ sender_init(Sender *sender, dsm_segment *segment, shm_toc *toc)
 	sender->tuples = palloc(sender->room);
 }
 
-/* The table by its name, as the executor checks rights on it; by now that might be another's. */
+/* The table by its name; by now that might be another's than the one whose rights and policies the session looked at. */
 static AgBatchReader *
 open_table(const AgTableOrders *orders, const AgOpenModel *model, Sender *sender)
 {
-	const char *table = orders->texts + orders->table;
-	const char *key_column = orders->texts + orders->key_column;
-	AgBatchReader *reader = ag_batch_open(
-		table, orders->texts + orders->name, model, key_column[0] != '\0' ? key_column : NULL,
-		ag_predict_rows_take, ag_predict_rows_create(model, put_in_lot, sender));
+	const char *table = ag_order_text(orders, orders->table);
+	const char *key_column = ag_order_text(orders, orders->key_column);
+	AgBatchReader *reader =
+		ag_batch_open(table, ag_order_text(orders, orders->name), model,
+					  key_column[0] != '\0' ? key_column : NULL, ag_predict_rows_take,
+					  ag_predict_rows_create(model, put_in_lot, sender));
 
 	if (ag_batch_source(reader)->relid != orders->relid)
 		ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -123,7 +124,8 @@ ag_predict_table_main(dsm_segment *segment, shm_toc *toc)
 	InstrStartParallelQuery();
 	sender_init(&sender, segment, toc);
 	reader = open_table(
-		orders, ag_cache_get(&orders->id, orders->texts + orders->member, CurrentMemoryContext),
+		orders,
+		ag_cache_get(&orders->id, ag_order_text(orders, orders->member), CurrentMemoryContext),
 		&sender);
 	while (!sender.is_unheard && ag_take_piece(orders, &piece))
 	{

@@ -13,6 +13,7 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_proc.h"
 #include "executor/instrument.h"
 #include "executor/tuptable.h"
@@ -20,6 +21,7 @@
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/plancat.h"
+#include "partitioning/partdesc.h"
 #include "storage/bufmgr.h"
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
@@ -53,70 +55,164 @@ is_safe(Oid type)
 	return func_parallel(output) == PROPARALLEL_SAFE;
 }
 
+/* Blocks that any process may read, with rows that are all there is of them. */
+static bool
+has_plain_blocks(Relation relation)
+{
+	return (relation->rd_rel->relkind == RELKIND_RELATION ||
+			relation->rd_rel->relkind == RELKIND_MATVIEW) &&
+		   relation->rd_rel->relpersistence != RELPERSISTENCE_TEMP && ag_has_tid_ranges(relation);
+}
+
+/* Are there columns that are computed when they are read, by any function? */
+static bool
+has_virtual_columns(Relation relation)
+{
+	for (int i = 0; i < RelationGetDescr(relation)->natts; i++)
+	{
+		char generated = TupleDescAttr(RelationGetDescr(relation), i)->attgenerated;
+
+		if (generated != '\0' && generated != ATTRIBUTE_GENERATED_STORED)
+			return true;
+	}
+	return false;
+}
+
 static bool
 can_share(const AgSource *source, Relation relation)
 {
-	char kind = relation->rd_rel->relkind;
-
-	if ((kind != RELKIND_RELATION && kind != RELKIND_MATVIEW) || source->uses_temp ||
-		relation->rd_rel->relhassubclass || !ag_has_tid_ranges(relation) ||
-		check_enable_rls(source->relid, InvalidOid, true) == RLS_ENABLED)
+	if (check_enable_rls(source->relid, InvalidOid, true) == RLS_ENABLED)
 		return false;
-	/* Where rows lie may be asked by those who may read all columns. */
+	/* Blocks are read without the executor, which would ask for rights; one on all columns is the same for all rows. */
 	if (pg_class_aclcheck(source->relid, GetUserId(), ACL_SELECT) != ACLCHECK_OK)
 		return false;
 	for (int i = 0; i < source->n_columns; i++)
 		if (source->columns[i].wanted && !is_safe(source->columns[i].typid))
 			return false;
-	for (int i = 0; i < RelationGetDescr(relation)->natts; i++)
-	{
-		char generated = TupleDescAttr(RelationGetDescr(relation), i)->attgenerated;
+	return !has_virtual_columns(relation);
+}
 
-		if (generated != '\0' && generated != ATTRIBUTE_GENERATED_STORED) /* by any function */
+/* --- its parts, in the order in which the executor reads them --- */
+
+/* All those below a partitioned table, partitioned ones replaced by theirs; locked. */
+static List *
+add_partitions(List *oids, Relation relation)
+{
+	const PartitionDescData *partitions = ag_partitions(relation);
+
+	for (int i = 0; i < partitions->nparts; i++)
+	{
+		Relation partition = table_open(partitions->oids[i], AccessShareLock);
+
+		if (partition->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
+			oids = add_partitions(oids, partition);
+		else
+			oids = lappend_oid(oids, RelationGetRelid(partition));
+		table_close(partition, NoLock);
+	}
+	return oids;
+}
+
+static List *
+find_parts(Relation relation)
+{
+	if (relation->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
+		return add_partitions(NIL, relation);
+	if (relation->rd_rel->relhassubclass)
+		return find_all_inheritors(RelationGetRelid(relation), AccessShareLock, NULL);
+	return list_make1_oid(RelationGetRelid(relation));
+}
+
+/* What is known of a table's parts before it is cut. */
+typedef struct Parts
+{
+	int n; /* with blocks */
+	AgTablePart *parts;
+	double *rows; /* [n], estimated */
+	double n_rows, n_blocks;
+	int most_workers; /* that any of them allows */
+} Parts;
+
+/* False: one of them isn't for others to read. */
+static bool
+look_at_parts(List *oids, Parts *parts)
+{
+	ListCell *cell;
+
+	memset(parts, 0, sizeof *parts);
+	parts->parts = palloc(sizeof(AgTablePart) * Max(list_length(oids), 1));
+	parts->rows = palloc(sizeof(double) * Max(list_length(oids), 1));
+	foreach (cell, oids)
+	{
+		Relation relation = table_open(lfirst_oid(cell), NoLock);
+		bool is_plain = has_plain_blocks(relation) && !has_virtual_columns(relation);
+
+		if (is_plain && RelationGetNumberOfBlocks(relation) > 0)
+		{
+			AgTablePart *part = &parts->parts[parts->n];
+			double all_visible;
+			BlockNumber n_counted;
+
+			part->relid = RelationGetRelid(relation);
+			part->n_blocks = RelationGetNumberOfBlocks(relation);
+			estimate_rel_size(relation, NULL, &n_counted, &parts->rows[parts->n], &all_visible);
+			parts->n_rows += parts->rows[parts->n];
+			parts->n_blocks += part->n_blocks;
+			parts->most_workers =
+				Max(parts->most_workers,
+					Min(RelationGetParallelWorkers(relation, max_parallel_workers_per_gather),
+						max_parallel_workers_per_gather));
+			parts->n++;
+		}
+		table_close(relation, NoLock);
+		if (!is_plain)
 			return false;
 	}
 	return true;
 }
 
-/* How the table is cut into pieces, for so many workers; returns those that it makes work for. */
-static int
-cut_table(const AgTableJob *job, Relation relation, AgTableOrders *orders)
-{
-	int most = Min(RelationGetParallelWorkers(relation, max_parallel_workers_per_gather),
-				   max_parallel_workers_per_gather);
-	double operators = ag_cost_of_row(job->model, AG_ROW_COLUMNS);
-	double rows, all_visible, n_processes, piece_rows, piece_blocks;
-	BlockNumber n_counted;
+/* --- how they are cut into pieces --- */
 
-	estimate_rel_size(relation, NULL, &n_counted, &rows, &all_visible);
-	orders->n_blocks = RelationGetNumberOfBlocks(relation);
-	if (orders->n_blocks == 0)
-		return 0;
-	n_processes = floor(rows * operators * cpu_operator_cost /
-						fmax(PROCESS_SETUPS * parallel_setup_cost, 1e-9));
-	n_processes = fmin(n_processes, most + 1.0);
-	piece_rows = fmin(fmax(PIECE_OPERATORS / operators, LEAST_PIECE_ROWS), MOST_PIECE_ROWS);
-	piece_blocks = ceil(piece_rows * orders->n_blocks / fmax(rows, 1.0));
-	piece_blocks = fmin(piece_blocks, orders->n_blocks / (PIECES_A_PROCESS * fmax(n_processes, 1)));
-	orders->piece_blocks =
-		Max(orders->n_blocks / MOST_PIECES + 1, (BlockNumber) fmax(piece_blocks, 1.0));
-	orders->n_pieces = (orders->n_blocks - 1) / orders->piece_blocks + 1;
-	return (int) fmin(n_processes, orders->n_pieces) - 1;
+/* Of all parts, so many that all processes end at about the same time; returns how many processes they make work for. */
+static int
+cut_parts(const AgTableJob *job, Parts *parts, uint32 *n_pieces)
+{
+	double operators = ag_cost_of_row(job->model, AG_ROW_COLUMNS);
+	double n_processes = floor(parts->n_rows * operators * cpu_operator_cost /
+							   fmax(PROCESS_SETUPS * parallel_setup_cost, 1e-9));
+	double piece_rows = fmin(fmax(PIECE_OPERATORS / operators, LEAST_PIECE_ROWS), MOST_PIECE_ROWS);
+	uint64 n = 0;
+
+	n_processes = fmin(n_processes, parts->most_workers + 1.0);
+	for (int i = 0; i < parts->n; i++)
+	{
+		AgTablePart *part = &parts->parts[i];
+		double blocks = ceil(piece_rows * part->n_blocks / fmax(parts->rows[i], 1.0));
+
+		blocks = fmin(blocks, parts->n_blocks / (PIECES_A_PROCESS * fmax(n_processes, 1)));
+		blocks = fmin(fmax(blocks, parts->n_blocks / MOST_PIECES + 1), part->n_blocks);
+		part->piece_blocks = (BlockNumber) fmax(blocks, 1.0);
+		part->first_piece = (uint32) n;
+		n += (part->n_blocks - 1) / part->piece_blocks + 1;
+	}
+	*n_pieces = (uint32) n; /* at most MOST_PIECES and one a part */
+	return (int) fmin(n_processes, n) - 1;
 }
 
+/* How many workers to ask for; 0: the session does it alone. */
 static int
-plan(const AgTableJob *job, AgTableOrders *orders)
+plan(const AgTableJob *job, Parts *parts, uint32 *n_pieces)
 {
 	const AgSource *source = ag_batch_source(job->reader);
 	Relation relation;
 	int n_workers = 0;
 
-	if (source->table == NULL || max_parallel_workers_per_gather < 1 || !IsUnderPostmaster ||
-		IsInParallelMode() || IsolationIsSerializable())
+	if (source->table == NULL || source->uses_temp || max_parallel_workers_per_gather < 1 ||
+		!IsUnderPostmaster || IsInParallelMode() || IsolationIsSerializable())
 		return 0;
 	relation = table_open(source->relid, NoLock); /* which is locked */
-	if (can_share(source, relation))
-		n_workers = cut_table(job, relation, orders);
+	if (can_share(source, relation) && look_at_parts(find_parts(relation), parts) && parts->n > 0)
+		n_workers = cut_parts(job, parts, n_pieces);
 	table_close(relation, NoLock);
 	return n_workers;
 }
@@ -151,13 +247,13 @@ typedef struct Leader
 static Size
 add_text(AgTableOrders *orders, Size at, const char *text, Size *next)
 {
-	strcpy(orders->texts + at, text);
+	strcpy((char *) orders + orders->texts + at, text);
 	*next = at + strlen(text) + 1;
 	return at;
 }
 
 static void
-make_room(Leader *leader, const AgTableOrders *plan)
+make_room(Leader *leader, const Parts *parts, uint32 n_pieces)
 {
 	const AgTableJob *job = leader->job;
 	const AgSource *source = ag_batch_source(job->reader);
@@ -165,7 +261,8 @@ make_room(Leader *leader, const AgTableOrders *plan)
 	ParallelContext *context = leader->context;
 	Size n_texts = strlen(job->model->member) + strlen(job->name) + strlen(source->qualified) +
 				   strlen(key_column) + 4;
-	Size n_orders = offsetof(AgTableOrders, texts) + n_texts, at = 0;
+	Size texts = add_size(offsetof(AgTableOrders, parts), mul_size(sizeof(AgTablePart), parts->n));
+	Size n_orders = add_size(texts, n_texts), at = 0;
 	int n = context->nworkers;
 	char *queues;
 
@@ -176,7 +273,10 @@ make_room(Leader *leader, const AgTableOrders *plan)
 	shm_toc_estimate_keys(&context->estimator, 4);
 	InitializeParallelDSM(context); /* may take workers away */
 	leader->orders = shm_toc_allocate(context->toc, n_orders);
-	memcpy(leader->orders, plan, offsetof(AgTableOrders, texts));
+	leader->orders->n_pieces = n_pieces;
+	leader->orders->n_parts = parts->n;
+	leader->orders->texts = texts;
+	memcpy(leader->orders->parts, parts->parts, sizeof(AgTablePart) * parts->n);
 	leader->orders->id = job->model->id;
 	leader->orders->relid = source->relid;
 	pg_atomic_init_u32(&leader->orders->next_piece, 0);
@@ -358,15 +458,16 @@ bool
 ag_predict_by_workers(AgTableJob *job)
 {
 	Leader leader = {.job = job, .result = job->srf->rows};
-	AgTableOrders orders = {.n_pieces = 0};
-	int n_workers = plan(job, &orders);
+	Parts parts;
+	uint32 n_pieces;
+	int n_workers = plan(job, &parts, &n_pieces);
 
 	job->n_rows = 0;
 	if (n_workers < 1)
 		return false;
 	EnterParallelMode(); /* until an error or finish ends it */
 	leader.context = CreateParallelContext("ag_pg", "ag_predict_table_main", n_workers);
-	make_room(&leader, &orders);
+	make_room(&leader, &parts, n_pieces);
 	leader.slot = MakeSingleTupleTableSlot(job->srf->desc, &TTSOpsMinimalTuple);
 	leader.own = tuplestore_begin_heap(false, false, work_mem);
 	launch(&leader);

@@ -9,15 +9,18 @@
 #include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/table.h"
+#include "access/tupconvert.h"
 #include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_collation.h"
-#include "catalog/pg_type.h"
+#include "catalog/pg_proc.h"
+#include "executor/tuptable.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/parsenodes.h"
+#include "optimizer/clauses.h"
 #include "parser/parse_relation.h"
 #include "utils/builtins.h"
 #include "utils/formatting.h"
@@ -25,6 +28,7 @@
 #include "utils/lsyscache.h"
 #include "utils/plancache.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 #include "utils/varlena.h"
 
@@ -232,21 +236,19 @@ open_table(AgSource *source, const char *data)
 	relation_close(relation, NoLock); /* the lock stays: its columns must not change under us */
 }
 
-/* SPI leaves its own memory context the current one. of_blocks: with two parameters, and planned once, whatever they are. */
+/* SPI leaves its own memory context the current one. */
 static SPIPlanPtr
-prepare(const char *sql, bool of_blocks)
+prepare(const char *sql)
 {
-	static Oid types[2] = {TIDOID, TIDOID};
 	MemoryContext context = CurrentMemoryContext;
-	SPIPlanPtr plan =
-		SPI_prepare_cursor(sql, of_blocks ? 2 : 0, types, of_blocks ? CURSOR_OPT_GENERIC_PLAN : 0);
+	SPIPlanPtr plan = SPI_prepare(sql, 0, NULL);
 
 	MemoryContextSwitchTo(context);
 	return plan;
 }
 
 static void
-select_from_table(AgSource *source, bool of_blocks)
+select_from_table(AgSource *source)
 {
 	StringInfoData sql;
 	int n = 0;
@@ -263,11 +265,8 @@ select_from_table(AgSource *source, bool of_blocks)
 		column->position = n;
 		appendStringInfo(&sql, "%s%s", n++ > 0 ? ", " : "", quote_identifier(column->name));
 	}
-	appendStringInfo(
-		&sql, " FROM %s%s%s", of_blocks ? "ONLY " : "", source->qualified,
-		of_blocks ? " WHERE ctid OPERATOR(pg_catalog.>=) $1 AND ctid OPERATOR(pg_catalog.<) $2"
-				  : "");
-	source->plan = prepare(sql.data, of_blocks);
+	appendStringInfo(&sql, " FROM %s", source->qualified);
+	source->plan = prepare(sql.data);
 	if (source->plan == NULL)
 		elog(ERROR, "could not prepare the reading of \"%s\": %s", source->table,
 			 SPI_result_code_string(SPI_result));
@@ -290,7 +289,7 @@ open_query(AgSource *source, const char *data)
 	CachedPlanSource *cached;
 	Query *query;
 
-	source->plan = prepare(data, false);
+	source->plan = prepare(data);
 	if (source->plan == NULL)
 		elog(ERROR, "could not prepare the query: %s", SPI_result_code_string(SPI_result));
 	sources = SPI_plan_get_plan_sources(source->plan);
@@ -350,13 +349,7 @@ void
 ag_source_select(AgSource *source)
 {
 	if (source->table != NULL)
-		select_from_table(source, false);
-}
-
-void
-ag_source_select_blocks(AgSource *source)
-{
-	select_from_table(source, true);
+		select_from_table(source);
 }
 
 void
@@ -381,8 +374,8 @@ set_locally(const char *setting, const char *value)
 							 false);
 }
 
-static void
-run(AgSource *source, ParamListInfo blocks, DestReceiver *receiver)
+void
+ag_source_run(AgSource *source, DestReceiver *receiver)
 {
 	bool was_read_only = XactReadOnly;
 	int level = NewGUCNestLevel();
@@ -395,13 +388,8 @@ run(AgSource *source, ParamListInfo blocks, DestReceiver *receiver)
 	XactReadOnly = true;
 	/* The order of rows doesn't matter to a fit, but the same rows in the same order are easier to debug. */
 	set_locally("synchronize_seqscans", "off");
-	if (blocks != NULL) /* else each range might be looked for in the whole table */
-	{
-		set_locally("enable_tidscan", "on");
-		set_locally("enable_seqscan", "off");
-	}
 	/* No parallel plan either: SPI_prepare without CURSOR_OPT_PARALLEL_OK never makes one. */
-	result = ag_spi_execute_to(source->plan, blocks, receiver);
+	result = ag_spi_execute_to(source->plan, NULL, receiver);
 	if (result < 0)
 		elog(ERROR, "could not read the data: %s", SPI_result_code_string(result));
 	AtEOXact_GUC(true, level);
@@ -409,26 +397,49 @@ run(AgSource *source, ParamListInfo blocks, DestReceiver *receiver)
 }
 
 void
-ag_source_run(AgSource *source, DestReceiver *receiver)
+ag_source_scan_blocks(AgSource *source, Oid part, BlockNumber first, BlockNumber end,
+					  DestReceiver *receiver)
 {
-	run(source, NULL, receiver);
+	Relation whole = table_open(source->relid, AccessShareLock);
+	Relation relation = table_open(part, AccessShareLock);
+	TupleTableSlot *read = table_slot_create(relation, NULL), *row = read;
+	/* partitions and children may have their columns in another order */
+	TupleConversionMap *map =
+		part == source->relid
+			? NULL
+			: convert_tuples_by_name(RelationGetDescr(relation), RelationGetDescr(whole));
+	TableScanDesc scan = ag_blocks_begin(relation, GetActiveSnapshot(), first, end);
+
+	if (map != NULL)
+		row = MakeSingleTupleTableSlot(RelationGetDescr(whole), &TTSOpsVirtual);
+	receiver->rStartup(receiver, CMD_SELECT, RelationGetDescr(whole));
+	while (ag_blocks_next(scan, read))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (map != NULL)
+			execute_attr_map_slot(map->attrMap, read, row);
+		receiver->receiveSlot(row, receiver);
+	}
+	receiver->rShutdown(receiver);
+	table_endscan(scan);
+	if (map != NULL)
+	{
+		ExecDropSingleTupleTableSlot(row);
+		free_conversion_map(map);
+	}
+	ExecDropSingleTupleTableSlot(read);
+	table_close(relation, NoLock);
+	table_close(whole, NoLock);
 }
 
-void
-ag_source_run_blocks(AgSource *source, BlockNumber first, BlockNumber end, DestReceiver *receiver)
+bool
+ag_source_is_parallel_safe(const AgSource *source)
 {
-	ItemPointerData bounds[2];
-	ParamListInfo parameters = makeParamList(lengthof(bounds));
+	List *sources = SPI_plan_get_plan_sources(source->plan);
+	CachedPlanSource *cached = linitial(sources);
 
-	ItemPointerSet(&bounds[0], first, 0);
-	ItemPointerSet(&bounds[1], end, 0);
-	for (size_t i = 0; i < lengthof(bounds); i++)
-	{
-		parameters->params[i].value = PointerGetDatum(&bounds[i]);
-		parameters->params[i].isnull = false;
-		parameters->params[i].pflags = PARAM_FLAG_CONST;
-		parameters->params[i].ptype = TIDOID;
-	}
-	run(source, parameters, receiver);
-	pfree(parameters);
+	/* as it was rewritten: views and policies of rows are in it. A plan that is just being made again isn't known. */
+	if (!cached->is_valid || list_length(cached->query_list) != 1)
+		return false;
+	return max_parallel_hazard(linitial(cached->query_list)) != PROPARALLEL_UNSAFE;
 }

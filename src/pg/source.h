@@ -54,9 +54,6 @@ extern int ag_source_find_column(const AgSource *source, const char *name, const
 /* Makes ready to read: afterwards rows hold at least the wanted columns, each at its position. */
 extern void ag_source_select(AgSource *source);
 
-/* The same, to read blocks of a table, which ag_has_tid_ranges must say yes to; of its own only, no other that inherits from it. */
-extern void ag_source_select_blocks(AgSource *source);
-
 /*
  * For a receiver's rStartup: ERROR unless the rows' descriptor has the wanted columns that the source was opened with. A plan may
  * be made again between the look at its columns and its run, and then mean other types.
@@ -69,8 +66,19 @@ extern void ag_source_check(const AgSource *source, TupleDesc desc);
  */
 extern void ag_source_run(AgSource *source, DestReceiver *receiver);
 
-/* The same for the rows in blocks [first, end) of a table, in the order in which they lie there. May be called again and again. */
-extern void ag_source_run_blocks(AgSource *source, BlockNumber first, BlockNumber end,
-								 DestReceiver *receiver);
+/*
+ * For a table whose rows lie in blocks that ag_has_tid_ranges says yes to, or whose partitions' or children's do: the rows in blocks
+ * [first, end) of the table part (the source's own, or one of those), in the order in which they lie there, as rows of the source's table
+ * with all of its columns. May be called again and again, without ag_source_select. No right is asked for, and no policy applied: that
+ * is the caller's to do.
+ */
+extern void ag_source_scan_blocks(AgSource *source, Oid part, BlockNumber first, BlockNumber end,
+								  DestReceiver *receiver);
+
+/*
+ * Could the source, once selected, be read while the session is in parallel mode? Not where it calls functions that may write or else
+ * are PARALLEL UNSAFE.
+ */
+extern bool ag_source_is_parallel_safe(const AgSource *source);
 
 #endif

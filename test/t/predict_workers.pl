@@ -42,14 +42,16 @@ $node->safe_psql('postgres', q{SELECT ag_fit('SELECT x, n, n AS y FROM t LIMIT 2
 my $serial = 'SET max_parallel_workers_per_gather = 0;';
 my $parallel = 'SET parallel_setup_cost = 0; SET max_parallel_workers_per_gather = 3; SET client_min_messages = debug1;';
 
-# What the call gives, and what was said of workers: "launched of asked for", or nothing.
+# What the call gives, and what was said of workers: "launched of asked for", "pool launched of asked for" where the session read the rows, or nothing.
 sub called
 {
 	my ($settings, $call) = @_;
 	my ($out, $err) = ('', '');
 	$node->psql('postgres', "$settings $call", stdout => \$out, stderr => \$err);
 	my ($launched, $asked) = $err =~ /predicting \S+ in \d+ pieces, with (\d+) workers of the (\d+) asked for/;
-	return ($out, defined $asked ? "$launched of $asked" : '', $err);
+	my $said = defined $asked ? "$launched of $asked" : '';
+	$said .= "pool $1 of $2" if $err =~ /predicting rows of \S.* with (\d+) workers of the (\d+) asked for/;
+	return ($out, $said, $err);
 }
 
 sub same
@@ -95,33 +97,80 @@ is($own_many, $own_one, 'a model of this transaction: the same rows');
 same('few blocks', q{CREATE TABLE IF NOT EXISTS few AS SELECT * FROM t LIMIT 100; SELECT predicted('reg', 'few')}, '');
 same('an empty table', q{CREATE TABLE IF NOT EXISTS nothing AS SELECT * FROM t LIMIT 0; SELECT count(*) FROM ag_predict_table('reg', 'nothing', 'id')}, '');
 
+# of several tables
+$node->safe_psql('postgres', q{
+	CREATE TABLE parts (LIKE t) PARTITION BY RANGE (id);
+	CREATE TABLE part2 PARTITION OF parts FOR VALUES FROM (20000) TO (25000);
+	CREATE TABLE part1 PARTITION OF parts FOR VALUES FROM (5000) TO (20000) PARTITION BY LIST (b);
+	CREATE TABLE part1t PARTITION OF part1 FOR VALUES IN (true);
+	CREATE TABLE part1f (s shade, long text, n numeric(8, 2), old text, later int, d date, x float8, id bigint, b bool, k text);
+	ALTER TABLE part1f DROP COLUMN old;
+	ALTER TABLE part1 ATTACH PARTITION part1f FOR VALUES IN (false);
+	CREATE TABLE none PARTITION OF parts FOR VALUES FROM (-9) TO (0);
+	CREATE TABLE rest PARTITION OF parts DEFAULT;
+	INSERT INTO parts SELECT * FROM t;
+	CREATE TABLE parent (LIKE t);
+	CREATE TABLE child (more int, LIKE t);
+	ALTER TABLE child INHERIT parent;
+	CREATE TABLE child2 () INHERITS (parent);
+	INSERT INTO parent SELECT * FROM t WHERE id < 9000; INSERT INTO child SELECT 1, t.* FROM t WHERE id % 2 = 0; INSERT INTO child2 SELECT * FROM t WHERE id % 3 = 0;});
+for my $analyzed ('', 'ANALYZE parts; ANALYZE parent; ANALYZE child2;')
+{
+	$node->safe_psql('postgres', $analyzed);
+	my $when = $analyzed eq '' ? '' : ', analyzed';
+	same("a partitioned table$when", q{SELECT predicted('cls', 'parts', 'long')}, '3 of 3');
+	same("tables that inherit$when", q{SELECT predicted('reg', 'parent')}, '3 of 3');
+}
+same('one of the partitions', q{SELECT predicted('reg', 'part1')}, '3 of 3');
+same('a partition with other columns', q{SELECT predicted('reg', 'part1f')}, '3 of 3');
+same('partitions that allow one', q{BEGIN; ALTER TABLE part1f SET (parallel_workers = 1); ALTER TABLE part1t SET (parallel_workers = 0); SELECT predicted('reg', 'part1'); ROLLBACK}, '1 of 1');
+same('a partition that goes', q{BEGIN; DROP TABLE part2; SELECT predicted('reg', 'parts'); ROLLBACK}, '3 of 3');
+same('partitions, none of a row', q{BEGIN; DELETE FROM parts; SELECT count(*) FROM ag_predict_table('reg', 'parts', 'id'); ROLLBACK}, '3 of 3');
+
+# which the session reads, and others predict
+$node->safe_psql('postgres', 'CREATE TABLE little AS SELECT * FROM t LIMIT 1500');
+same('a query', q{SELECT predicted('slow', 'SELECT * FROM little')}, 'pool 3 of 3');
+same('a query in its order', q{SELECT predicted('slow', 'SELECT * FROM little ORDER BY x, id DESC')}, 'pool 3 of 3');
+same("a query for model $_", "SELECT predicted('$_', 'SELECT * FROM t', 'long')", 'pool 1 of 1', 'SET max_parallel_workers_per_gather = 1;') for qw(reg cls qua);
+same('a query without key', q{SELECT predicted('slow', 'SELECT * FROM little', NULL)}, 'pool 3 of 3');
+same('a query with little memory', q{SELECT predicted('slow', 'SELECT * FROM little', 'long')}, 'pool 3 of 3', 'SET work_mem = 64;');
+same('a view', q{CREATE OR REPLACE VIEW v AS SELECT * FROM little; SELECT predicted('slow', 'v')}, 'pool 3 of 3');
+same('a temporary table', q{CREATE TEMPORARY TABLE tt AS SELECT * FROM little; SELECT predicted('slow', 'tt')}, 'pool 3 of 3');
+same('SERIALIZABLE', q{BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT predicted('slow', 'little'); COMMIT}, 'pool 3 of 3');
+same('a temporary child', q{BEGIN; CREATE TEMPORARY TABLE mine () INHERITS (parent); INSERT INTO mine SELECT * FROM little; SELECT predicted('reg', 'parent'); ROLLBACK}, 'pool 1 of 1', 'SET max_parallel_workers_per_gather = 1;');
+same('a query of one batch', q{SELECT predicted('slow', 'SELECT * FROM little LIMIT 256')}, '');
+same('a query of two', q{SELECT predicted('slow', 'SELECT * FROM little LIMIT 257')}, 'pool 3 of 3');
+same('a query without rows', q{SELECT count(*) FROM ag_predict_table('slow', 'SELECT * FROM little LIMIT 0')}, '');
+same('a query without workers free', q{SELECT predicted('slow', 'SELECT * FROM little')}, 'pool 0 of 3', 'SET max_parallel_workers = 0;');
+same('a query that predicts by itself', q{SELECT predicted('slow', 'SELECT id, ag_predict(''reg'', little) AS x, n FROM little')}, 'pool 3 of 3');
+same('a query that calls this', q{SELECT predicted('slow', 'SELECT key AS id, value AS x, value AS n FROM ag_predict_table(''slow'', ''SELECT * FROM little'', ''id'')')}, 'pool 3 of 3');
+$node->safe_psql('postgres', q{CREATE FUNCTION same(x float8) RETURNS float8 LANGUAGE plpgsql PARALLEL UNSAFE AS $$ BEGIN RETURN x; EXCEPTION WHEN OTHERS THEN RETURN NULL; END $$;
+	CREATE VIEW unsafe AS SELECT id, same(x) AS x, n FROM little});
+same('an unsafe function', q{SELECT predicted('slow', 'SELECT id, same(x) AS x, n FROM little')}, '');
+same('an unsafe function in a view', q{SELECT predicted('slow', 'unsafe')}, '');
+
 # where one process has to do
-same('a query', q{SELECT predicted('reg', 'SELECT * FROM t')}, '');
-same('a view', q{CREATE OR REPLACE VIEW v AS SELECT * FROM t; SELECT predicted('reg', 'v')}, '');
-same('a temporary table', q{CREATE TEMPORARY TABLE tt AS SELECT * FROM t; SELECT predicted('reg', 'tt')}, '');
-same('SERIALIZABLE', q{BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT predicted('reg', 't'); COMMIT}, '');
-same('a partitioned table', q{BEGIN; CREATE TABLE parts (LIKE t) PARTITION BY RANGE (id); CREATE TABLE part1 PARTITION OF parts DEFAULT; INSERT INTO parts SELECT * FROM t; SELECT predicted('reg', 'parts'); ROLLBACK}, '');
-same('one of its partitions', q{BEGIN; CREATE TABLE parts (LIKE t) PARTITION BY RANGE (id); CREATE TABLE part1 PARTITION OF parts DEFAULT; INSERT INTO parts SELECT * FROM t; SELECT predicted('reg', 'part1'); ROLLBACK}, '3 of 3');
-same('a table that others inherit from', q{BEGIN; CREATE TABLE child () INHERITS (t); INSERT INTO child SELECT * FROM t; SELECT predicted('reg', 't'); ROLLBACK}, '');
 same('a table without workers', q{BEGIN; ALTER TABLE t SET (parallel_workers = 0); SELECT predicted('reg', 't'); ROLLBACK}, '');
 same('a table with one', q{BEGIN; ALTER TABLE t SET (parallel_workers = 1); SELECT predicted('reg', 't'); ROLLBACK}, '1 of 1');
 same('too little work', q{SELECT predicted('reg', 't')}, '', 'SET parallel_setup_cost = 1000000;');
+same('a query that is too little work', q{SELECT predicted('slow', 'SELECT * FROM little')}, '', 'SET parallel_setup_cost = 1000000;');
 same('a key whose type workers must not write', q{SELECT predicted('reg', 'odds', 'o')}, '');
 same('the same table with another key', q{SELECT predicted('reg', 'odds', 'id')}, '3 of 3');
 
 # rights
 $node->safe_psql('postgres', q{
 	CREATE ROLE reader; CREATE ROLE stranger; CREATE ROLE clerk; GRANT SELECT ON t TO clerk; SELECT ag_grant('reg', 'clerk'); GRANT SELECT (id, x, k, n, d, b, s, later) ON t TO reader; SELECT ag_grant('reg', 'reader'); SELECT ag_grant('reg', 'stranger');});
-same('rights on columns', q{SET ROLE reader; SELECT predicted('reg', 't')}, '');
+same('rights on columns', q{SET ROLE reader; SELECT predicted('reg', 't')}, 'pool 1 of 1', 'SET max_parallel_workers_per_gather = 1;');
 same('the right on the table', q{SET ROLE clerk; SELECT predicted('reg', 't')}, '3 of 3');
-for my $call (q{SET ROLE stranger; SELECT predicted('reg', 't')}, q{SET ROLE reader; SELECT predicted('reg', 't', 'long')})
+same('the right on the partitioned table', q{GRANT SELECT ON parts TO clerk; SET ROLE clerk; SELECT predicted('reg', 'parts')}, '3 of 3');
+for my $call (q{SET ROLE stranger; SELECT predicted('reg', 't')}, q{SET ROLE reader; SELECT predicted('reg', 't', 'long')}, q{SET ROLE clerk; SELECT predicted('reg', 'part1')})
 {
 	my ($out, $said, $err) = called($parallel, $call);
-	like($err, qr/ERROR:  permission denied for table t/, 'no right');
+	like($err, qr/ERROR:  permission denied for table (t|part1)\b/, 'no right');
 	is($out, '', 'nor a row');
 }
 $node->safe_psql('postgres', q{CREATE POLICY own ON t TO clerk USING (id % 10 = 3); ALTER TABLE t ENABLE ROW LEVEL SECURITY});
-same('row-level security', q{SET ROLE clerk; SELECT predicted('reg', 't')}, '');
+same('row-level security', q{SET ROLE clerk; SELECT predicted('reg', 't')}, 'pool 1 of 1', 'SET max_parallel_workers_per_gather = 1;');
 is((called($parallel, q{SET ROLE clerk; SELECT count(*) FROM ag_predict_table('reg', 't', 'id') WHERE key::int % 10 <> 3}))[0], '0', 'shows no other rows');
 same('row-level security that does not apply to the role', q{SELECT predicted('reg', 't')}, '3 of 3');
 $node->safe_psql('postgres', q{ALTER TABLE t DISABLE ROW LEVEL SECURITY});
@@ -148,16 +197,22 @@ is($out, (called($serial, q{SELECT predicted('reg', 't')}))[0], 'and the session
 # stopped
 $node->safe_psql('postgres', q{CREATE TABLE large AS SELECT a.id * 100 + i AS id, a.x + i AS x, a.n FROM t a, generate_series(1, 25) i; ANALYZE large});
 my $slow = q{SELECT predicted('slow', 'large')};
+($out, $said, $err) = called("$parallel SET max_parallel_workers_per_gather = 1;", q{SELECT predicted('two', 'SELECT * FROM bad')});
+is($said, 'pool 1 of 1', 'a value that is none in a query');
+like($err, qr/ERROR: .*column "n".*many/, 'is told, too');
+none_left('a query that failed');
 ($out, $said, $err) = called("$parallel SET statement_timeout = 400;", $slow);
 is($said, '3 of 3', 'a timeout: workers were there');
 like($err, qr/canceling statement due to statement timeout/, 'a timeout');
 none_left('a timeout');
 for my $case ([ 'a cancel', "pg_cancel_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND query LIKE '%slow%large%' AND pid <> pg_backend_pid()", qr/canceling statement due to user request/ ],
 	[ 'the end of the session', "pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND query LIKE '%slow%large%' AND pid <> pg_backend_pid()", qr/terminating connection/ ],
-	[ 'the end of a worker', "pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'parallel worker' LIMIT 1", qr/ERROR:.*terminating/ ])
+	[ 'the end of a worker', "pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'parallel worker' LIMIT 1", qr/ERROR:.*terminating/ ],
+	[ 'a query and a cancel', "pg_cancel_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND query LIKE '%slow%large%' AND pid <> pg_backend_pid()", qr/canceling statement due to user request/, q{SELECT predicted('slow', 'SELECT * FROM large')} ],
+	[ 'a query and the end of a worker', "pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'parallel worker' LIMIT 1", qr/ERROR:.*terminating/, q{SELECT predicted('slow', 'SELECT * FROM large')} ])
 {
-	my ($name, $stop, $expected) = @$case;
-	my $run = start_fit($node, "$parallel $slow");
+	my ($name, $stop, $expected, $call) = @$case;
+	my $run = start_fit($node, "$parallel " . ($call // $slow));
 	ok(wait_until(20, sub { $node->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'parallel worker'}) eq '3' }), "$name: workers came");
 	$node->safe_psql('postgres', "SELECT $stop");
 	end_fit($run);
