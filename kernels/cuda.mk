@@ -53,22 +53,31 @@ endif
 
 # --- the same kernels on the simulator in test/cuda_sim, with any C++ compiler
 SIM ?= $(patsubst test/cuda_sim/%,%,$(basename $(sort $(wildcard test/cuda_sim/*.cc test/cuda_sim/*.c))))
-SIM_FLAGS = -std=c++17 -g -O1 -Wall -Wextra -Werror -Wno-unused-parameter -Itest/cuda_sim -Itest -I. -Isrc \
+SIM_FLAGS = -std=c++17 -g -Og -Wall -Wextra -Werror -Wno-unused-parameter -Itest/cuda_sim -Itest -I. -Isrc \
 	-DAGK_ARCHITECTURES='"sm_80 compute_80"' -MMD -MP -fsanitize=address,undefined -fno-sanitize-recover=all
 SIM_OBJS := $(patsubst kernels/%.cu,build/sim/kernels/%.o,$(sort $(wildcard kernels/*.cu)))
 $(SIM_OBJS): build/sim/kernels/%.o: kernels/%.cu
 	@mkdir -p $(@D)
 	$(CXX) $(SIM_FLAGS) -x c++ -c -o $@ $<
+# What runs the threads: most of what a kernel takes there, so that no sanitizer looks at it; and a library's memset would be a thread's to one.
+SIMT_FLAGS = $(filter-out -fsanitize=% -fno-sanitize% -O%,$(SIM_FLAGS)) -O3 -fno-tree-loop-distribute-patterns
+SIMT_OBJ = build/sim/lib/simt.o
+$(SIMT_OBJ): test/cuda_sim/lib/simt.cc
+	@mkdir -p $(@D)
+	$(CXX) $(SIMT_FLAGS) -c -o $@ $<
+build/sim/races/simt.o: test/cuda_sim/lib/simt.cc
+	@mkdir -p $(@D)
+	$(CXX) $(SIMT_FLAGS) -D__SANITIZE_THREAD__ -c -o $@ $<
 build/sim/lib/machine.o: test/cuda_sim/lib/machine.cc
 	@mkdir -p $(@D)
 	$(CXX) $(SIM_FLAGS) -c -o $@ $<
-build/sim/%: test/cuda_sim/%.cc $(SIM_OBJS)
-	$(CXX) $(SIM_FLAGS) -o $@ $< $(SIM_OBJS)
+build/sim/%: test/cuda_sim/%.cc $(SIM_OBJS) $(SIMT_OBJ)
+	$(CXX) $(SIM_FLAGS) -o $@ $< $(SIM_OBJS) $(SIMT_OBJ)
 # Tests in C have the engine too.
 build/sim/%.test.o: test/cuda_sim/%.c
 	@mkdir -p $(@D)
 	$(CC) $(TEST_CFLAGS) -Itest/unit -I. $(SANITIZE) -c -o $@ $<
-build/sim/%: build/sim/%.test.o build/sim/lib/machine.o $(SIM_OBJS) build/unit-obj/engine.a
+build/sim/%: build/sim/%.test.o build/sim/lib/machine.o $(SIM_OBJS) $(SIMT_OBJ) build/unit-obj/engine.a
 	$(CXX) $(filter-out -MMD -MP,$(SIM_FLAGS)) -pthread -o $@ $^ -ldl -lm
 # The same kernels under the thread sanitizer, to which a CUDA thread is a thread.
 RACE_FLAGS = $(filter-out -fsanitize=% -fno-sanitize%,$(SIM_FLAGS)) -fsanitize=thread
@@ -76,8 +85,8 @@ RACE_OBJS := $(patsubst kernels/%.cu,build/sim/races/%.o,$(sort $(wildcard kerne
 $(RACE_OBJS): build/sim/races/%.o: kernels/%.cu
 	@mkdir -p $(@D)
 	$(CXX) $(RACE_FLAGS) -x c++ -c -o $@ $<
-build/sim/races/races: test/cuda_sim/races/races.cc $(RACE_OBJS)
-	$(CXX) $(RACE_FLAGS) -o $@ $< $(RACE_OBJS)
+build/sim/races/races: test/cuda_sim/races/races.cc $(RACE_OBJS) build/sim/races/simt.o
+	$(CXX) $(RACE_FLAGS) -o $@ $< $(RACE_OBJS) build/sim/races/simt.o
 check-cuda-races: build/sim/races/races
 	@if $< broken 2>&1 | grep -q 'unexpected memory mapping'; then \
 		echo 'races: skipped, for the thread sanitizer does not start on this system'; exit 0; fi; \

@@ -56,14 +56,14 @@ check_gbm(void)
 	for (int p = 0; p < 3; p++)
 		for (int variant = 0; variant < 6; variant++)
 		{
-			AgBoostParams params = gbm_params(3);
+			AgBoostParams params = gbm_params(2);
 			AgTrainData data;
 			Bench bench;
 			Table table;
 			char what[64];
 
 			bench_init(&bench, 1);
-			table_init(&table, 600 + 37 * variant, 4, 2, 30, variant % 2 ? 0.1 : 0.0,
+			table_init(&table, 600 + 37 * variant, 3, 2, 30, variant % 2 ? 0.1 : 0.0,
 					   n_classes_of[p], 7 + (uint64_t) variant);
 			table_bin(&table, &bench.ctx, 254);
 			data = table_data(&table, problems[p], n_classes_of[p]);
@@ -197,8 +197,8 @@ check_machines(void)
 	for (int order = 0; order < 3; order++)
 	{
 		sim_machine_reset(2 * order + 1, order == 1 ? 9 << 10 : 48 << 10, order);
-		check_shape("another machine", 1500, 9, 2, 254, 0.1, params);
-		check_shape("another machine, depth-wise", 700, 9, 2, 254, 0.1, xgb_params(1));
+		check_shape("another machine", 1500, 5, 2, 254, 0.1, params);
+		check_shape("another machine, depth-wise", 700, 5, 2, 254, 0.1, xgb_params(1));
 	}
 	sim_machine_reset(2, 227 << 10, 0);
 }

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include <map>
+#include <vector>
 
 #include "simt.h"
 
@@ -96,6 +97,15 @@ struct Machine
 	cudaError_t last_error = cudaSuccess;
 };
 inline Machine machine;
+inline std::map<const void *, size_t> most_shared; /* of kernels that asked */
+
+inline size_t
+shared_asked(const void *kernel)
+{
+	auto found = most_shared.find(kernel);
+
+	return found != most_shared.end() ? found->second : simt::MAX_UNASKED_SHARED;
+}
 
 inline cudaError_t
 note(cudaError_t error)
@@ -108,8 +118,9 @@ note(cudaError_t error)
 
 namespace simt {
 /* A launch as the runtime does it: errors come by cudaGetLastError. */
+template <class Run>
 inline void
-launch_and_note(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &kernel)
+launch_and_note(const void *kernel, dim3 grid, dim3 block, size_t shared_bytes, const Run &run)
 {
 	cudaError_t error = sim::machine.devices.empty()
 							? cudaErrorNoDevice
@@ -123,7 +134,15 @@ launch_and_note(dim3 grid, dim3 block, size_t shared_bytes, const std::function<
 	}
 	else if (sim::machine.launches_left > 0)
 		sim::machine.launches_left--;
-	if (error == cudaSuccess && !launch(grid, block, shared_bytes, kernel))
+	if (error == cudaSuccess && shared_bytes > sim::shared_asked(kernel))
+	{
+		fault = "over 48 KB of shared memory that wasn't asked for";
+		error = cudaErrorLaunchFailure;
+	}
+	if (error == cudaSuccess &&
+		!launch(
+			grid, block, shared_bytes, [](const void *arg) { (*static_cast<const Run *>(arg))(); },
+			&run))
 		error = cudaErrorLaunchFailure;
 	sim::note(error);
 }
@@ -347,8 +366,11 @@ cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device)
 
 template <class Kernel>
 inline cudaError_t
-cudaFuncSetAttribute(Kernel, cudaFuncAttribute, int)
+cudaFuncSetAttribute(Kernel kernel, cudaFuncAttribute, int bytes)
 {
+	if (bytes < 0 || bytes > sim::machine.shared_bytes)
+		return sim::note(cudaErrorInvalidValue);
+	sim::most_shared[(const void *) kernel] = (size_t) bytes;
 	return cudaSuccess;
 }
 

@@ -257,7 +257,7 @@ check_streamed(void)
 		for (int c = 0; c < 3; c++)
 			for (int variant = 0; variant < 6; variant++)
 			{
-				AgForestParams params = forest_params(3, is_extra != 0);
+				AgForestParams params = forest_params(2, is_extra != 0);
 				AgForestResult ours, told;
 				AgTrainData data;
 				AgWriter bytes;
@@ -339,7 +339,10 @@ check_failures(bool is_streamed)
 	our_bytes = model_bytes(&here.ctx, ours.trees);
 	if (is_streamed)
 		limit = limit_for(&table, &data, &params, 200);
-	for (long at = -1; at < (!is_simulated ? 0 : is_streamed ? 260 : 80); at += is_streamed ? 3 : 1)
+	for (long at = -1; at < (!is_simulated ? 0
+							 : is_streamed ? 260
+										   : 80);
+		 at += (at < 40 ? 1 : 7) * (is_streamed ? 3 : 1))
 	{
 		bool by_launch = at % 2 != 0;
 

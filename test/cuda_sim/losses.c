@@ -48,7 +48,7 @@ check_losses(void)
 	for (int l = 0; l < N_LOSSES; l++)
 		for (int kind = 0; kind < 3; kind++)
 		{
-			AgBoostParams params = kind == 1 ? xgb_params(2) : gbm_params(3);
+			AgBoostParams params = kind == 1 ? xgb_params(2) : gbm_params(2);
 			AgTrainData data;
 			Bench bench;
 			Table table;
@@ -64,15 +64,16 @@ check_losses(void)
 			data = table_data(&table, AG_PROBLEM_REGRESSION, 0);
 			data.weight = (l + kind) % 2 == 1 ? table.weight : NULL;
 			params = with_loss(params, losses[l].kind);
+			params.num_leaves = kind == 0 ? 9 : params.num_leaves;
 			if (kind == 1)
 			{
 				params.bagging_fraction = 0.6;
 				params.bagging_freq = 1;
-				params.max_depth = 4;
+				params.max_depth = 3;
 			}
 			if (kind == 2)
 			{
-				params.max_depth = 4;
+				params.max_depth = 3;
 				params.leaf_steps = losses[l].renews ? 1 : 3;
 				params.grow_order = AG_GROW_SYMMETRIC;
 			}
@@ -91,7 +92,7 @@ check_quantiles(void)
 
 	for (int variant = 0; variant < 3; variant++)
 	{
-		AgBoostParams params = variant == 1 ? xgb_params(2) : gbm_params(3);
+		AgBoostParams params = variant == 1 ? xgb_params(2) : gbm_params(2);
 		AgBoostResult ours, theirs;
 		AgWriter our_bytes, their_bytes;
 		AgTrainData data;
@@ -106,6 +107,10 @@ check_quantiles(void)
 			table.target[i] = i % 50 == 0 ? -0.0 : i % 7 == 0 ? 1.0 : 0.0;
 		table_bin(&table, &here.ctx, 254);
 		data = table_data(&table, AG_PROBLEM_QUANTILE, 0);
+		if (variant == 1)
+			params.max_depth = 3;
+		else
+			params.num_leaves = 12;
 		data.n_quantiles = 3;
 		data.quantiles = levels;
 		data.stop_metric = AG_METRIC_PINBALL_LOSS;
@@ -152,7 +157,7 @@ check_weighed_leaves(void)
 			data.weight = steps > 1 ? table.weight : NULL;
 			params.leaf_method = AG_LEAF_GRADIENT;
 			params.leaf_steps = steps;
-			params.max_depth = 4;
+			params.max_depth = 3;
 			check_same("leaves by weights", &table, &data, &params);
 			table_end(&table);
 			bench_end(&bench);
@@ -169,7 +174,7 @@ check_monotone(void)
 
 	for (int variant = 0; variant < 8; variant++)
 	{
-		AgBoostParams params = variant % 2 == 0 ? gbm_params(4) : xgb_params(3);
+		AgBoostParams params = variant % 2 == 0 ? gbm_params(3) : xgb_params(2);
 		AgProblem problem = variant / 2 % 2 == 0 ? AG_PROBLEM_REGRESSION : AG_PROBLEM_BINARY;
 		AgTrainData data;
 		Bench bench;
@@ -246,6 +251,7 @@ check_metric(AgMetric metric, AgProblem problem, int n_classes, AgLossKind loss,
 	params.loss_power = 1.5;
 	params.learning_rate = 0.5;
 	params.min_data_in_leaf = 3;
+	params.num_leaves = 8;
 	params.early_stop_rounds = 3;
 	AG_REQUIRE(train(&here.ctx, &data, &params, &table, &ours) == AG_OK);
 	AG_REQUIRE(train(&there.bench.ctx, &data, &params, &table, &theirs) == AG_OK);

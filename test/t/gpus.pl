@@ -238,7 +238,7 @@ SKIP:
 {
 	skip 'there is no C++ compiler (c++)', 16 if system('c++ --version >/dev/null 2>&1') != 0;
 	unlink "$home/ag_pg_cuda.so";
-	is(system("c++ -std=c++17 -O1 -shared -fPIC -fvisibility=hidden -Itest/cuda_sim -Itest -I. -Isrc -DAGK_ARCHITECTURES='\"sm_90\"' -o $home/ag_pg_cuda.so -x c++ kernels/*.cu test/cuda_sim/lib/two_gpus.cc"), 0, 'the module of simulated GPUs');
+	is(system("c++ -std=c++17 -O1 -shared -fPIC -fvisibility=hidden -Itest/cuda_sim -Itest -I. -Isrc -DAGK_ARCHITECTURES='\"sm_90\"' -o $home/ag_pg_cuda.so -x c++ kernels/*.cu test/cuda_sim/lib/two_gpus.cc test/cuda_sim/lib/simt.cc"), 0, 'the module of simulated GPUs');
 	my $models = '"retrain_full": false, "hyperparameters": {"GBM": [{"num_boost_round": 5}, {"num_boost_round": 6, "num_leaves": 7}], "LR": {"max_iter": 5}, "KNN": {}, "RF": {"n_estimators": 3, "max_depth": 4}}, "verbosity": 2';
 	my $there = told("\"num_gpus\": 2, $models");
 	like($there, qr/Uses 1 of GPU cuda:0 .*Uses 1 of GPU cuda:1 .*stored quick/s, 'a fit on two GPUs');
