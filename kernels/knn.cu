@@ -42,6 +42,19 @@ struct Tile
 	int64_t n_queries, n_rows;
 };
 
+/* The tile's rows and queries, for all threads at once. */
+template <class T>
+static __device__ void
+load_tile(const AgkKnn &knn, const Tile &tile, int64_t first, const T *values, int64_t stride,
+		  int32_t n_values, int from, T *rows, T *queries)
+{
+	__syncthreads();
+	load(values, stride, n_values, from, knn.kept + tile.row, tile.n_rows, TILE_ROWS, rows);
+	load(values, stride, n_values, from, knn.queries + first + tile.query, tile.n_queries,
+		 TILE_QUERIES, queries);
+	__syncthreads();
+}
+
 /* Numbers: four sums each, by the number's place in four. */
 static __device__ void
 add_numbers(const AgkKnn &knn, const Tile &tile, int64_t first, float *sums)
@@ -52,12 +65,8 @@ add_numbers(const AgkKnn &knn, const Tile &tile, int64_t first, float *sums)
 
 	for (int from = 0; from < knn.n_numbers; from += DEPTH)
 	{
-		__syncthreads();
-		load(knn.numbers, knn.number_stride, knn.n_numbers, from, knn.kept + tile.row, tile.n_rows,
-			 TILE_ROWS, rows);
-		load(knn.numbers, knn.number_stride, knn.n_numbers, from, knn.queries + first + tile.query,
-			 tile.n_queries, TILE_QUERIES, queries);
-		__syncthreads();
+		load_tile(knn, tile, first, knn.numbers, knn.number_stride, knn.n_numbers, from, rows,
+				  queries);
 		for (int j = 0; j < DEPTH; j += 4)
 			for (int i = 0; i < 4; i++)
 				for (int q = 0; q < QUERIES_EACH; q++)
@@ -83,12 +92,7 @@ add_codes(const AgkKnn &knn, const Tile &tile, int64_t first, float *sums)
 
 	for (int from = 0; from < knn.n_slots; from += DEPTH)
 	{
-		__syncthreads();
-		load(knn.row_slots, knn.n_slots, knn.n_slots, from, knn.kept + tile.row, tile.n_rows,
-			 TILE_ROWS, rows);
-		load(knn.row_slots, knn.n_slots, knn.n_slots, from, knn.queries + first + tile.query,
-			 tile.n_queries, TILE_QUERIES, queries);
-		__syncthreads();
+		load_tile(knn, tile, first, knn.row_slots, knn.n_slots, knn.n_slots, from, rows, queries);
 		for (int j = 0; j < DEPTH; j++)
 			for (int q = 0; q < QUERIES_EACH; q++)
 				for (int r = 0; r < ROWS_EACH; r++)

@@ -7,8 +7,6 @@
 #include "engine/base/threads.h"
 #include "engine/search/fit_state.h"
 
-/* Trainings of one model that run at the same time, at most. */
-
 /* --- for the host */
 
 static AgStatus
@@ -77,10 +75,12 @@ families_text(const AgFit *fit, bool (*chosen)(const AgFit *, const AgModelConfi
 		}
 }
 
+/* Would take a GPU that there is, had the module code for it. Whoever insists on one is told of it by a warning. */
 static bool
 is_cpu_family(const AgFit *fit, const AgModelConfig *model)
 {
-	return !model->family->on_gpu && ag_model_asks_gpu(fit->options, model);
+	return fit->job->n_gpus > 0 && (fit->job->gpu.families >> model->family->id & 1) == 0 &&
+		   ag_model_asks_gpu(fit->options, model) && !ag_model_insists(fit->options, model);
 }
 
 static bool
@@ -99,29 +99,27 @@ lacks_fp16(const AgFit *fit, const AgModelConfig *model)
 			!ag_model_asks_gpu(fit->options, model));
 }
 
+/* What those families are told: before and after their names. */
 static void
-families_tell(AgFit *fit)
+tell_of(AgFit *fit, bool (*chosen)(const AgFit *, const AgModelConfig *), const char *before,
+		const char *after)
 {
 	char text[256];
 
-	families_text(fit, is_cpu_family, text, sizeof text);
+	families_text(fit, chosen, text, sizeof text);
 	if (text[0] != '\0')
-		ag_log(&fit->ctx, AG_LOG_NORMAL, "No GPU path: %s %s fitted on the CPU", text,
-			   strchr(text, ' ') != NULL ? "are" : "is");
-	families_text(fit, has_no_fp16, text, sizeof text);
-	if (text[0] != '\0')
-		ag_log(
-			&fit->ctx, AG_LOG_NORMAL,
-			"\"use_fp16\" means nothing to %s: trees are grown from integers, and only nets have "
-			"products that half precision is enough for",
-			text);
-	families_text(fit, lacks_fp16, text, sizeof text);
-	if (text[0] != '\0')
-		ag_log(
-			&fit->ctx, AG_LOG_NORMAL,
-			"\"use_fp16\" changes nothing for %s: half precision takes a GPU, and on the CPU nets "
-			"are trained in single precision",
-			text);
+		ag_log(&fit->ctx, AG_LOG_NORMAL, "%s %s%s", before, text, after);
+}
+
+static void
+families_tell(AgFit *fit)
+{
+	tell_of(fit, is_cpu_family, "No GPU path in the CUDA module for", ": fitted on the CPU");
+	tell_of(fit, has_no_fp16, "\"use_fp16\" means nothing to",
+			": trees are grown from integers, and only nets have products that half precision is "
+			"enough for");
+	tell_of(fit, lacks_fp16, "\"use_fp16\" changes nothing for",
+			": half precision takes a GPU, and on the CPU nets are trained in single precision");
 }
 
 /* --- devices */

@@ -62,9 +62,8 @@ ag_model_asks_gpu(const AgFitOptions *options, const AgModelConfig *model)
 	return asked != AG_GPUS_UNSAID && asked != 0.0 && !is_barred(options, model);
 }
 
-/* A number was given: then it is a fault not to have it. */
-static bool
-model_insists(const AgFitOptions *options, const AgModelConfig *model)
+bool
+ag_model_insists(const AgFitOptions *options, const AgModelConfig *model)
 {
 	return ag_model_asks_gpu(options, model) &&
 		   (model->asked.num_gpus > 0.0 || model->bag.num_gpus > 0.0 ||
@@ -138,7 +137,7 @@ ag_gpu_need(const AgFitOptions *options, const AgGpuState *state, int limit, int
 		}
 		need->chunk = max_of(need->chunk, chunk);
 		need->most = max_of(need->most, most);
-		if (model_insists(options, model))
+		if (ag_model_insists(options, model))
 			need->least = max_of(need->least, model->asked.num_gpus > 0.0 ? chunk : most);
 	}
 }
@@ -236,7 +235,7 @@ ag_gpu_shortage(const AgFitOptions *options, const AgGpuState *state, int limit,
 	{
 		const AgModelConfig *model = &options->models[i];
 
-		if (!model->family->on_gpu || !model_insists(options, model))
+		if (!model->family->on_gpu || !ag_model_insists(options, model))
 			continue;
 		asking |= UINT32_C(1) << model->family->id;
 		trained |= UINT32_C(1) << model->family->id & state->families;

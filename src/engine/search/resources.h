@@ -72,6 +72,8 @@ int ag_gpu_shares(double num_gpus);
 
 /* Does the configuration ask for a GPU, itself or by way of its bag or the whole fit? "auto" does, too. */
 bool ag_model_asks_gpu(const AgFitOptions *options, const AgModelConfig *model);
+/* A number was given: then it is a fault not to have it. */
+bool ag_model_insists(const AgFitOptions *options, const AgModelConfig *model);
 
 /* Is there a model that asks for a GPU and that one may train? Else the host need not look for GPUs. */
 bool ag_fit_asks_gpu(const AgFitOptions *options);
