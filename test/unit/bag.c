@@ -1,4 +1,7 @@
-/* bag.c - bags: how rows are dealt to folds, out-of-fold scores, names, sets, few rows, little time. */
+/* bag.c - bags: how rows are dealt to folds, out-of-fold scores, names, sets, few rows, little time; folds at the same time on a GPU. */
+#include <sched.h>
+
+#include "engine/base/device.h"
 #include "unit/fit_again.h"
 
 #define N_FOLDS 3
@@ -622,6 +625,181 @@ no_memory(AgMem *mem)
 	}
 }
 
+/* ---- folds at the same time on a GPU ---- */
+
+static _Atomic int n_inside, most_inside, n_opened, n_closed;
+static _Atomic uint64_t devices_seen; /* by place */
+
+struct AgDevice
+{
+	int number;
+};
+static struct AgDevice fake_devices[16];
+
+static AgDeviceStatus
+fake_open(int index, int64_t limit_bytes, AgDevice **device, char *why, int why_size)
+{
+	int number = atomic_fetch_add(&n_opened, 1);
+
+	(void) why;
+	(void) why_size;
+	AG_CHECK(index == 0 && limit_bytes > 0 && number < 16);
+	fake_devices[number].number = number;
+	*device = &fake_devices[number];
+	return AG_DEVICE_OK;
+}
+
+static void
+fake_close(AgDevice *device)
+{
+	(void) device;
+	n_closed++;
+}
+
+/* Each training asks it first: here the first one waits until another one asks, too. */
+static int64_t
+fake_memory(const AgDeviceShape *shape, const AgDeviceBoostSpec *spec)
+{
+	int64_t began = ag_clock_ns();
+	int inside = atomic_fetch_add(&n_inside, 1) + 1;
+
+	(void) spec;
+	AG_CHECK_EQ(shape->n_rows, 300);
+	if (inside > atomic_load(&most_inside))
+		atomic_store(&most_inside, inside);
+	while (atomic_load(&most_inside) < 2 && ag_clock_ns() - began < INT64_C(20000000000))
+		sched_yield();
+	atomic_fetch_sub(&n_inside, 1);
+	return 1000;
+}
+
+static AgDeviceStatus
+fake_matrix(AgDevice *device, const AgDeviceBins *bins, AgDeviceMatrix **matrix)
+{
+	(void) bins;
+	(void) matrix;
+	devices_seen |= UINT64_C(1) << device->number;
+	return AG_DEVICE_UNSUPPORTED;
+}
+
+static void
+fake_matrix_free(AgDevice *device, AgDeviceMatrix *matrix)
+{
+	(void) device;
+	(void) matrix;
+}
+
+static AgDeviceStatus
+fake_boost(AgDevice *device, const AgDeviceMatrix *matrix, const AgDeviceBoostSpec *spec,
+		   AgDeviceBoost **boost)
+{
+	(void) device;
+	(void) matrix;
+	(void) spec;
+	(void) boost;
+	return AG_DEVICE_UNSUPPORTED;
+}
+
+/* Offered, and never come to. */
+static AgDeviceStatus
+fake_gradients(AgDevice *device, AgDeviceBoost *boost, int output, AgDeviceRange *range)
+{
+	(void) boost;
+	(void) output;
+	(void) range;
+	return fake_boost(device, NULL, NULL, NULL);
+}
+
+static AgDeviceStatus
+fake_grow(AgDevice *device, AgDeviceBoost *boost, const AgDeviceTreeOrder *order,
+		  AgDeviceTree *tree)
+{
+	(void) boost;
+	(void) order;
+	(void) tree;
+	return fake_boost(device, NULL, NULL, NULL);
+}
+
+static AgDeviceStatus
+fake_add(AgDevice *device, AgDeviceBoost *boost, int output, const double *values)
+{
+	(void) boost;
+	(void) output;
+	(void) values;
+	return fake_boost(device, NULL, NULL, NULL);
+}
+
+static AgDeviceStatus
+fake_valid(AgDevice *device, AgDeviceBoost *boost, double *scores)
+{
+	(void) boost;
+	(void) scores;
+	return fake_boost(device, NULL, NULL, NULL);
+}
+
+static const char *
+fake_why(AgDevice *device)
+{
+	(void) device;
+	return "it is a fake";
+}
+
+static const AgDeviceOps fake_ops = {.abi = AG_DEVICE_ABI,
+									 .kind = "cuda",
+									 .open = fake_open,
+									 .close = fake_close,
+									 .why = fake_why,
+									 .matrix_create = fake_matrix,
+									 .matrix_free = fake_matrix_free,
+									 .boost_memory = fake_memory,
+									 .boost_create = fake_boost,
+									 .boost_gradients = fake_gradients,
+									 .boost_grow = fake_grow,
+									 .boost_add = fake_add,
+									 .boost_valid = fake_valid};
+
+static void
+grant_one(AgFitJob *job)
+{
+	job->gpu = (AgGpuState){.n_usable = 1, .families = UINT32_C(1) << AG_FAMILY_GBM};
+	job->n_gpus = 1;
+	job->gpus[0] = (AgGpuGrant){.shares = AG_GPU_SHARES, .memory_bytes = 1000000, .name = "Fake"};
+	job->gpu_ops = &fake_ops;
+}
+
+/* Halves of a GPU: two folds at a time, each with a device (and so a stream) of its own. */
+static void
+folds_share_gpu(AgMem *mem)
+{
+	static const AgOptionEntry entries[] = {
+		{"/hyperparameters", AG_JSON_OBJECT, "1"},
+		{"/hyperparameters/GBM", AG_JSON_OBJECT, "1"},
+		{"/hyperparameters/GBM/num_boost_round", AG_JSON_NUMBER, "2"},
+		{"/num_bag_folds", AG_JSON_NUMBER, "4"},
+		{"/num_bag_sets", AG_JSON_NUMBER, "1"},
+		{"/ag_args_fit", AG_JSON_OBJECT, "1"},
+		{"/ag_args_fit/num_gpus", AG_JSON_NUMBER, "0.5"},
+	};
+	Setting s = {.mem = mem,
+				 .n_rows = 300,
+				 .entries = entries,
+				 .n_entries = (int) (sizeof entries / sizeof entries[0]),
+				 .n_threads = 2,
+				 .grant = grant_one};
+	Result r = {0};
+	AgError err;
+
+	AG_REQUIRE(run(&s, &r, &err) == AG_OK);
+	AG_CHECK(strstr(r.log, "Folding resources per job {'num_gpus': 0.5, 'num_cpus': 1}") != NULL);
+	AG_CHECK_EQ(most_inside, 2);
+	AG_CHECK_EQ(__builtin_popcountll(devices_seen), 2);
+	AG_CHECK(n_opened >= 3 && n_closed == n_opened); /* the whole one is tried first */
+	AG_CHECK_EQ(r.n_warning_lines, 1);
+	AG_CHECK(strstr(r.log, "GBM_BAG_L1 was trained on the CPU: it is a fake") != NULL);
+	result_free(&r);
+	AG_CHECK_EQ(mem->used_bytes, 0);
+}
+
 int
 main(void)
 {
@@ -636,6 +814,7 @@ main(void)
 	million_rows(&mem);
 	groups_together(&mem);
 	out_of_fold(&mem);
+	folds_share_gpu(&mem);
 	repeats(&mem);
 	few_rows(&mem);
 	little_time(&mem);

@@ -141,6 +141,7 @@ typedef struct Setting
 	_Atomic bool *cancel;
 	/* the rows; NULL: table_make */
 	AgStatus (*make)(const AgContext *ctx, const struct Setting *s, AgTable **table);
+	void (*grant)(AgFitJob *job); /* GPUs; NULL: there are none */
 } Setting;
 
 static inline double
@@ -227,6 +228,8 @@ run(const Setting *s, Result *r, AgError *err)
 	job.gpu_limit = -1;
 	snprintf(job.gpu.reason, sizeof job.gpu.reason, "no driver");
 	snprintf(job.gpu.cure, sizeof job.gpu.cure, "Install one.");
+	if (s->grant != NULL)
+		s->grant(&job);
 	AG_GO((s->make != NULL ? s->make : table_make)(&ctx, s, &table));
 	AG_CHECK(ag_fit_memory(table, options, 2) > 0);
 	AG_GO(ag_fit_run(&ctx, &job, table, &sink));
