@@ -131,6 +131,14 @@ AgDeviceStatus agk_matrix_create(AgDevice *device, const AgDeviceBins *bins,
 								 AgDeviceMatrix **matrix);
 void agk_matrix_free(AgDevice *device, AgDeviceMatrix *matrix);
 void agk_matrix_layout(const AgDeviceMatrix *matrix, AgDeviceLayout *layout);
+/* binning.cu */
+AgDeviceStatus agk_bin_create(AgDevice *device, int64_t n_rows, int64_t n_sample,
+							  AgDeviceBinner **binner);
+void agk_bin_free(AgDevice *device, AgDeviceBinner *binner);
+AgDeviceStatus agk_bin_sort(AgDevice *device, AgDeviceBinner *binner, const double *values,
+							int64_t n, uint64_t *keys, int64_t *n_keys);
+AgDeviceStatus agk_bin_assign(AgDevice *device, AgDeviceBinner *binner, const double *values,
+							  int64_t n, const double *cuts, int32_t n_cuts, uint8_t *bins);
 /* boost.cu */
 int64_t agk_boost_memory(const AgDeviceShape *shape, const AgDeviceBoostSpec *spec);
 AgDeviceStatus agk_boost_create(AgDevice *device, const AgDeviceMatrix *matrix,

@@ -23,26 +23,6 @@ struct RenewTask
 	int is_relative;
 };
 
-/* A double as an integer in the same order, and back. There is no -0. */
-static __device__ inline uint64_t
-key_of(double value)
-{
-	uint64_t bits;
-
-	memcpy(&bits, &value, sizeof(bits));
-	return bits >> 63 != 0 ? ~bits : bits | UINT64_C(1) << 63;
-}
-
-static __device__ inline double
-value_of(uint64_t key)
-{
-	uint64_t bits = key >> 63 != 0 ? key & ~(UINT64_C(1) << 63) : ~key;
-	double value;
-
-	memcpy(&value, &bits, sizeof(value));
-	return value;
-}
-
 /* A leaf's rows as keys and weights; their weight and how many have some. */
 static __device__ void
 list_errors(const RenewTask &task, const AgkNode *node, int64_t *total, int64_t *n_weighed)
@@ -55,7 +35,7 @@ list_errors(const RenewTask &task, const AgkNode *node, int64_t *total, int64_t 
 		uint32_t row = ids[i];
 		int64_t weight = 1;
 
-		task.keys[node->begin + i] = key_of(task.target[row] - task.scores[row] + 0.0);
+		task.keys[node->begin + i] = ag_order_bits(task.target[row] - task.scores[row]);
 		if (task.weights != nullptr)
 		{
 			weight = (int64_t) (ag_error_weight(agk_row_weight(task.weight, row), task.target[row],
@@ -169,9 +149,9 @@ agk_renew_leaves(RenewTask task)
 			key = find_key(task, node, wanted, &below);
 			lower = greatest_below(task, node, key);
 			share = (wanted - (double) below) / mean;
-			value = value_of(key);
+			value = ag_of_order_bits(key);
 			if (below != 0 && !(share >= 1.0))
-				value = value_of(lower) * (1.0 - share) + value * share;
+				value = ag_of_order_bits(lower) * (1.0 - share) + value * share;
 		}
 		if (threadIdx.x == 0)
 			task.values[growth.final_nodes[l]] = value;

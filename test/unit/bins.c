@@ -3,6 +3,8 @@
  */
 #include <float.h>
 
+#include "engine/base/device.h"
+#include "engine/data/bins_gpu.h"
 #include "engine/data/bins_private.h"
 #include "unit/rows.h"
 
@@ -535,9 +537,104 @@ test_equal_counts(void)
 	free(keys);
 }
 
+/* ---- a device that bins ---- */
+
+static int n_there;
+
+static AgDeviceStatus
+fake_create(AgDevice *device, int64_t n_rows, int64_t n_sample, AgDeviceBinner **binner)
+{
+	(void) device;
+	AG_CHECK(n_rows == 500 && n_sample == 400);
+	*binner = (AgDeviceBinner *) &n_there;
+	return AG_DEVICE_OK;
+}
+
+static void
+fake_free(AgDevice *device, AgDeviceBinner *binner)
+{
+	(void) device;
+	AG_CHECK(binner == (AgDeviceBinner *) &n_there);
+}
+
+static AgDeviceStatus
+fake_sort(AgDevice *device, AgDeviceBinner *binner, const double *values, int64_t n, uint64_t *keys,
+		  int64_t *n_keys)
+{
+	uint64_t own[500], spare[500], *sorted;
+
+	(void) device;
+	(void) binner;
+	for (int64_t i = 0; i < n; i++)
+		own[i] = ag_order_key(values[i]);
+	sorted = ag_keys_sort(own, spare, n);
+	memcpy(keys, sorted, (size_t) n * sizeof *keys);
+	*n_keys = n;
+	return AG_DEVICE_OK;
+}
+
+static AgDeviceStatus
+fake_assign(AgDevice *device, AgDeviceBinner *binner, const double *values, int64_t n,
+			const double *cuts, int32_t n_cuts, uint8_t *bins)
+{
+	AgBinFeature feature = {.n_bins = n_cuts + 1, .cuts = (double *) cuts};
+
+	(void) device;
+	(void) binner;
+	for (int64_t i = 0; i < n; i++)
+		bins[i] = (uint8_t) ag_bin_of_number(&feature, values[i]);
+	n_there++;
+	return AG_DEVICE_OK;
+}
+
+/* Who bins the next column: first the device twice, then a CPU once, then whoever was the faster. */
+static void
+test_device_is_ahead(void)
+{
+	AgDeviceOps ops = {.bin_create = fake_create,
+					   .bin_free = fake_free,
+					   .bin_sort = fake_sort,
+					   .bin_assign = fake_assign};
+	AgGpu gpu = {.ops = &ops};
+	AgBinParams params = {254, 3, 400};
+	double values[500];
+	AgBinSource source = {values, NULL, 0};
+	Host host;
+
+	for (int i = 0; i < 500; i++)
+		values[i] = ag_random_unit(3, (uint64_t) i);
+	for (int way = 0; way < 4; way++)
+	{
+		static const int expected[] = {8, 2, 2, 0};
+		AgBins *bins;
+
+		host_open(&host, 1);
+		host.ctx.gpu = way == 3 ? NULL : &gpu;
+		AG_REQUIRE(ag_bins_create(&host.ctx, 500, 8, &bins) == AG_OK);
+		ag_bins_gpu_begin(&host.ctx, bins, &params);
+		AG_CHECK((bins->gpu != NULL) == (way < 3));
+		n_there = 0;
+		if (way == 0)
+			ag_bins_gpu_note_cpu(bins->gpu, INT64_C(1) << 60);
+		if (way == 1)
+			ag_bins_gpu_note_cpu(bins->gpu, 0);
+		for (int f = 0; f < (way == 2 ? 3 : 8); f++)
+		{
+			AG_REQUIRE(ag_bins_set_feature(&host.ctx, bins, f, &source, &params) == AG_OK);
+			check_feature(bins, f, values, 254);
+		}
+		AG_CHECK_EQ(n_there, expected[way]);
+		ag_bins_gpu_end(&host.ctx, bins);
+		AG_CHECK(bins->gpu == NULL);
+		ag_bins_free(bins);
+		host_close(&host);
+	}
+}
+
 int
 main(void)
 {
+	test_device_is_ahead();
 	test_sort();
 	test_equal_counts();
 	test_hard_values();

@@ -33,6 +33,7 @@ typedef enum AgDeviceStatus
 /* The provider's own. */
 typedef struct AgDevice AgDevice;
 typedef struct AgDeviceMatrix AgDeviceMatrix;
+typedef struct AgDeviceBinner AgDeviceBinner;
 typedef struct AgDeviceBoost AgDeviceBoost;
 typedef struct AgDeviceForest AgDeviceForest;
 typedef struct AgDeviceNet AgDeviceNet;
@@ -500,6 +501,17 @@ typedef struct AgDeviceOps
 									AgDeviceMatrix **matrix);
 	void (*matrix_free)(AgDevice *device, AgDeviceMatrix *matrix);
 	void (*matrix_layout)(const AgDeviceMatrix *matrix, AgDeviceLayout *layout);
+
+	/* Room to bin columns of n_rows numbers, one after the other, whose cuts come from n_sample of them at most. */
+	AgDeviceStatus (*bin_create)(AgDevice *device, int64_t n_rows, int64_t n_sample,
+								 AgDeviceBinner **binner);
+	void (*bin_free)(AgDevice *device, AgDeviceBinner *binner);
+	/* The first n values of a column, n <= n_sample, as keys (ag_order_bits) in ascending order: *n_keys of keys[n], for NaN has none. */
+	AgDeviceStatus (*bin_sort)(AgDevice *device, AgDeviceBinner *binner, const double *values,
+							   int64_t n, uint64_t *keys, int64_t *n_keys);
+	/* bins[n] of the column that bin_sort has seen last: 0 of NaN, else 1 + the cuts below; n_cuts at most 254. */
+	AgDeviceStatus (*bin_assign)(AgDevice *device, AgDeviceBinner *binner, const double *values,
+								 int64_t n, const double *cuts, int32_t n_cuts, uint8_t *bins);
 
 	/* Bytes that boost_create and growing will take beside the matrix, an upper estimate. */
 	int64_t (*boost_memory)(const AgDeviceShape *shape, const AgDeviceBoostSpec *spec);

@@ -19,6 +19,27 @@
 #define AG_MATHS_FN static inline
 #endif
 
+/* A double as an integer in the same order (-0 counts as 0), and back. NaN must not come here. */
+AG_MATHS_FN uint64_t
+ag_order_bits(double value)
+{
+	uint64_t bits;
+
+	value += 0.0; /* -0 becomes 0 */
+	memcpy(&bits, &value, sizeof bits);
+	return bits >> 63 != 0 ? ~bits : bits | UINT64_C(1) << 63;
+}
+
+AG_MATHS_FN double
+ag_of_order_bits(uint64_t key)
+{
+	uint64_t bits = key >> 63 != 0 ? key & ~(UINT64_C(1) << 63) : ~key;
+	double value;
+
+	memcpy(&value, &bits, sizeof value);
+	return value;
+}
+
 /* 2^k for k in [-1022, 1023]. */
 AG_MATHS_FN double
 ag_pow2i(int k)

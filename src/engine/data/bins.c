@@ -8,6 +8,7 @@
 
 #include "engine/base/threads.h"
 #include "engine/data/bins_device.h"
+#include "engine/data/bins_gpu.h"
 #include "engine/data/bins_private.h"
 
 /* Centers stay so small that differences of two are finite. */
@@ -151,23 +152,14 @@ find_centers(const uint64_t *keys, int64_t n, const double *cuts, int n_bins, do
 	}
 }
 
-static AgStatus
-choose_cuts(const AgContext *ctx, const double *values, int64_t n, int max_bins,
-			int min_data_in_bin, AgBinFeature *feature)
+AgStatus
+ag_bins_set_cuts(const AgContext *ctx, const uint64_t *sorted, int64_t n_keys, int max_bins,
+				 int min_data_in_bin, AgBinFeature *feature)
 {
-	uint64_t *keys;
 	double cuts[AG_MAX_BIN], centers[AG_MAX_BIN];
-	int n_cuts;
+	int n_cuts = ag_cuts_choose(sorted, n_keys, max_bins, min_data_in_bin, cuts);
 
-	AG_TRY(ag_get(ctx, (size_t) n, 2 * sizeof(uint64_t), &keys));
-	{
-		int64_t n_keys = collect_keys(values, n, keys);
-		const uint64_t *sorted = ag_keys_sort(keys, keys + n, n_keys);
-
-		n_cuts = ag_cuts_choose(sorted, n_keys, max_bins, min_data_in_bin, cuts);
-		find_centers(sorted, n_keys, cuts, n_cuts + 1, centers);
-	}
-	ag_mem_free(ctx->mem, keys);
+	find_centers(sorted, n_keys, cuts, n_cuts + 1, centers);
 	ag_mem_free(ctx->mem, feature->cuts);
 	ag_mem_free(ctx->mem, feature->centers);
 	feature->cuts = feature->centers = NULL;
@@ -180,6 +172,38 @@ choose_cuts(const AgContext *ctx, const double *values, int64_t n, int max_bins,
 }
 
 static AgStatus
+choose_cuts(const AgContext *ctx, const double *values, int64_t n, int max_bins,
+			int min_data_in_bin, AgBinFeature *feature)
+{
+	uint64_t *keys;
+	int64_t n_keys;
+	AgStatus status;
+
+	AG_TRY(ag_get(ctx, (size_t) n, 2 * sizeof(uint64_t), &keys));
+	n_keys = collect_keys(values, n, keys);
+	status = ag_bins_set_cuts(ctx, ag_keys_sort(keys, keys + n, n_keys), n_keys, max_bins,
+							  min_data_in_bin, feature);
+	ag_mem_free(ctx->mem, keys);
+	return status;
+}
+
+/* Cuts and bins, by the calling thread. */
+static AgStatus
+bin_numbers(const AgContext *ctx, const double *values, int64_t n, int64_t n_sample, int max_bins,
+			int min_data_in_bin, AgBinFeature *feature, uint8_t *column)
+{
+	AgCutTable table;
+
+	AG_TRY(choose_cuts(ctx, values, n_sample, max_bins, min_data_in_bin, feature));
+	/* A sample that saw one value only may have missed the few rows that matter. */
+	if (feature->n_bins == 1 && n_sample < n)
+		AG_TRY(choose_cuts(ctx, values, n, max_bins, min_data_in_bin, feature));
+	ag_cut_table_init(&table, feature->cuts, feature->n_bins - 1);
+	ag_bin_assign_best()(&table, values, n, column);
+	return AG_OK;
+}
+
+static AgStatus
 set_numbers(const AgContext *ctx, AgBins *bins, int f, const double *values,
 			const AgBinParams *params, int max_bins)
 {
@@ -188,15 +212,21 @@ set_numbers(const AgContext *ctx, AgBins *bins, int f, const double *values,
 	int64_t n = bins->n_rows;
 	int64_t sample_rows =
 		params->sample_rows > 0 && params->sample_rows < n ? params->sample_rows : n;
-	AgCutTable table;
+	int64_t began;
+	AgStatus status;
 
 	feature->is_category = false;
-	AG_TRY(choose_cuts(ctx, values, sample_rows, max_bins, params->min_data_in_bin, feature));
-	/* A sample that saw one value only may have missed the few rows that matter. */
-	if (feature->n_bins == 1 && sample_rows < n)
-		AG_TRY(choose_cuts(ctx, values, n, max_bins, params->min_data_in_bin, feature));
-	ag_cut_table_init(&table, feature->cuts, feature->n_bins - 1);
-	ag_bin_assign_best()(&table, values, n, column);
+	if (bins->gpu == NULL ||
+		!ag_bins_gpu_numbers(ctx, bins->gpu, values, n, sample_rows, max_bins,
+							 params->min_data_in_bin, feature, column, &status))
+	{
+		began = ag_clock_ns();
+		status = bin_numbers(ctx, values, n, sample_rows, max_bins, params->min_data_in_bin,
+							 feature, column);
+		if (bins->gpu != NULL)
+			ag_bins_gpu_note_cpu(bins->gpu, ag_clock_ns() - began);
+	}
+	AG_TRY(status);
 	feature->has_missing = n > 0 && memchr(column, 0, (size_t) n) != NULL;
 	return AG_OK;
 }

@@ -45,7 +45,8 @@ typedef struct AgBins
 	uint8_t *columns;      /* [n_features][column_stride], column-major: partition, prediction */
 	int64_t column_stride; /* n_rows rounded up to 64, padded off 4 KiB multiples */
 	struct AgBinsCopies
-		*copies; /* on devices, where a const matrix can have them; see bins_device.h */
+		*copies;           /* on devices, where a const matrix can have them; see bins_device.h */
+	struct AgBinsGpu *gpu; /* that bins columns just now; NULL: none. See bins_gpu.h */
 } AgBins;
 
 /*

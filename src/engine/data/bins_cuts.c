@@ -9,28 +9,19 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/base/maths.h"
 #include "engine/data/bins_private.h"
-
-#define SIGN UINT64_C(0x8000000000000000)
 
 uint64_t
 ag_order_key(double value)
 {
-	uint64_t bits;
-
-	value += 0.0; /* -0 becomes 0 */
-	memcpy(&bits, &value, sizeof bits);
-	return bits & SIGN ? ~bits : bits | SIGN;
+	return ag_order_bits(value);
 }
 
 double
 ag_order_value(uint64_t key)
 {
-	uint64_t bits = key & SIGN ? key & ~SIGN : ~key;
-	double value;
-
-	memcpy(&value, &bits, sizeof value);
-	return value;
+	return ag_of_order_bits(key);
 }
 
 #define FEW_KEYS 28 /* so few are in order before a pass has counted its digits */

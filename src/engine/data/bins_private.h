@@ -23,6 +23,10 @@ typedef struct AgBinsCopies
 int ag_cuts_choose(const uint64_t *keys, int64_t n, int max_bins, int min_data_in_bin,
 				   double *cuts);
 
+/* Chooses a feature's cuts and centers by that, in place of those it has. */
+AgStatus ag_bins_set_cuts(const AgContext *ctx, const uint64_t *sorted, int64_t n_keys,
+						  int max_bins, int min_data_in_bin, AgBinFeature *feature);
+
 /* Cuts as the assignment wants them: padded with +inf to 16 groups of 16, and each group's last. */
 typedef struct AgCutTable
 {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/threads.h"
+#include "engine/data/bins_gpu.h"
 #include "engine/data/dictionary.h"
 #include "engine/data/pipeline_private.h"
 
@@ -339,7 +340,10 @@ ag_pipeline_bin(const AgContext *ctx, const AgPipeline *pipeline, AgTable *table
 	binning.params = params;
 	binning.bins = *bins;
 	binning.drop = drop;
+	if (table->n_rows >= AG_BINS_GPU_LEAST / (pipeline->n_visible + 1))
+		ag_bins_gpu_begin(ctx, *bins, params);
 	ag_pool_run(ctx->pool, pipeline->n_inputs, 1, bin_inputs, &binning);
+	ag_bins_gpu_end(ctx, *bins);
 	AG_GO(ag_check_stop(ctx, "features were binned"));
 	/* not as each is done: another may be counted from it */
 	for (int i = 0; drop && i < pipeline->n_inputs; i++)

@@ -325,6 +325,18 @@ ag_fit_gpu(const AgFitModel *model, int job)
 	return model->gpus != NULL ? model->gpus[job % model->plan.n_parallel] : NULL;
 }
 
+AgGpu *
+ag_fit_idle_gpu(const AgFit *fit, const AgModelConfig *config)
+{
+	if (fit->devices == NULL || (fit->job->gpu.families >> config->family->id & 1) == 0 ||
+		!ag_model_asks_gpu(fit->options, config))
+		return NULL;
+	for (AgFitDevice *device = fit->devices->first; device != NULL; device = device->next)
+		if (device->gpu.device != NULL && !device->gpu.is_lost)
+			return &device->gpu;
+	return NULL;
+}
+
 void
 ag_fit_keep_gpu(const AgFit *fit, const AgFitModel *model, int job, AgTrained *trained)
 {

@@ -170,7 +170,9 @@ look(Early *e, double seconds)
 	fit->rows.ctx = &fit->ctx;
 	fit->rows.pipeline = fit->pipeline;
 	fit->rows.table = fit->table;
+	ctx.gpu = ag_fit_idle_gpu(fit, e->model.config);
 	AG_TRY(ag_family_prepare(&ctx, &fit->rows, e->model.config)); /* the models have use for it */
+	ctx.gpu = NULL;
 	ctx.deadline_ns = ag_clock_ns() + (int64_t) (seconds * 1e9);
 	AG_TRY(ag_fit_train_child(fit, &ctx, &fit->rows, &e->split, &e->model, 0, 0, &e->trained));
 	AG_TRY(labels_get(e));

@@ -11,7 +11,10 @@
 AgStatus
 ag_fit_slot_prepare(AgFit *fit, const AgContext *ctx, int level, const AgModelConfig *config)
 {
-	return ag_family_prepare(ctx, ag_fit_rows(fit, ag_fit_is_nested(fit, level) ? 1 : level),
+	AgContext own = *ctx;
+
+	own.gpu = ag_fit_idle_gpu(fit, config);
+	return ag_family_prepare(&own, ag_fit_rows(fit, ag_fit_is_nested(fit, level) ? 1 : level),
 							 config);
 }
 

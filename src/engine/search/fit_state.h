@@ -374,6 +374,8 @@ void ag_fit_tell_plan(AgFit *fit, const AgFitModel *model);
 void ag_fit_tell_fallback(AgFit *fit, const AgFitModel *model);
 /* The GPU of a model's job-th training, for its context; NULL: the CPU. And where it really was. */
 AgGpu *ag_fit_gpu(const AgFitModel *model, int job);
+/* A GPU for what is made before a model's trainings, while none runs; NULL: there is none, or the configuration isn't for one. */
+AgGpu *ag_fit_idle_gpu(const AgFit *fit, const AgModelConfig *config);
 void ag_fit_keep_gpu(const AgFit *fit, const AgFitModel *model, int job, AgTrained *trained);
 /* Where trainings are to run, and where they really ran: "cpu", "cuda:1", "cuda:0, cuda:1". Room for AG_DEVICES_TEXT bytes holds them all. */
 #define AG_DEVICES_TEXT (AG_MAX_GPUS * 9 + 8)

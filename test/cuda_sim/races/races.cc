@@ -458,6 +458,33 @@ linear(AgDeviceLinearLoss loss)
 	ops->close(device);
 }
 
+static void
+bin()
+{
+	const int n = 1500;
+	std::vector<double> values(n), cuts(200);
+	std::vector<uint64_t> keys(n);
+	std::vector<uint8_t> bins(n);
+	unsigned state = 9;
+	int64_t n_keys = 0;
+	AgDeviceBinner *binner;
+	AgDevice *device;
+	char why[200];
+
+	for (double &value : values)
+		value = draw(&state) % 7 == 0 ? (double) NAN : draw(&state) % 1000;
+	for (int c = 0; c < 200; c++)
+		cuts[c] = c * 5;
+	AG_REQUIRE(ops->open(0, INT64_C(1) << 40, &device, why, sizeof(why)) == AG_DEVICE_OK);
+	AG_REQUIRE(ops->bin_create(device, n, n, &binner) == AG_DEVICE_OK);
+	AG_CHECK(ops->bin_sort(device, binner, values.data(), n, keys.data(), &n_keys) == AG_DEVICE_OK);
+	AG_CHECK(n_keys > 1000 && n_keys < n && keys[0] < keys[n_keys - 1]);
+	AG_CHECK(ops->bin_assign(device, binner, values.data(), n, cuts.data(), 200, bins.data()) ==
+			 AG_DEVICE_OK);
+	ops->bin_free(device, binner);
+	ops->close(device);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -493,6 +520,7 @@ main(int argc, char **argv)
 	step(AG_DEVICE_NET_SOFTMAX, false);
 	step(AG_DEVICE_NET_QUANTILES, true);
 	neighbours();
+	bin();
 	linear(AG_DEVICE_LINEAR_SQUARED);
 	linear(AG_DEVICE_LINEAR_LOGISTIC);
 	linear(AG_DEVICE_LINEAR_SOFTMAX);
