@@ -4,9 +4,9 @@
 #ifndef AG_AGAIN_H
 #define AG_AGAIN_H
 
-#include "engine/base/context.h"
-
 #include <string.h>
+
+#include "engine/base/context.h"
 
 #define AG_WHY_BYTES 300 /* of a result's cpu_because */
 

@@ -1,7 +1,6 @@
 /*
  * boost.c - the boosting loop.
  */
-#include "engine/model/again.h"
 #include "engine/model/boost.h"
 
 #include <limits.h>
@@ -12,6 +11,7 @@
 #include "engine/base/maths.h"
 #include "engine/base/rng.h"
 #include "engine/base/threads.h"
+#include "engine/model/again.h"
 #include "engine/model/boost_gpu.h"
 #include "engine/model/boost_valid.h"
 #include "engine/model/bootstrap.h"
