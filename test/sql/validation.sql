@@ -60,6 +60,8 @@ ROLLBACK;
 
 -- bags scored on rows that none of their folds has: at random, the latest, one's own
 SELECT va_fit('va_held', 'y', '{"num_bag_folds": 3, "num_bag_sets": 2, "use_bag_holdout": true, "holdout_frac": 0.2, "hyperparameters": {"GBM": {"num_boost_round": 20}, "RF": {"n_estimators": 5}, "LR": {}, "KNN": {}}}');
+-- weights are judged on those rows, too, which are in no fold
+SELECT count(*) AS weighed FROM ag_leaderboard('va_held') AS w WHERE w.model LIKE 'Weighted%' AND w.score_val > 1.2 * (SELECT max(m.score_val) FROM ag_leaderboard('va_held') AS m WHERE m.model NOT LIKE 'Weighted%');
 SELECT va_rows('va_held'), count(*) AS out_of_all FROM ag_predict_oof('va_held');
 SELECT abs(sqrt(avg((label::float8 - prediction::float8) ^ 2)) + (SELECT score_val FROM ag_models WHERE name = 'va_held')) < 1e-3 AS scored_there FROM ag_predict_oof('va_held');
 SELECT va_fit('va_held_late', 'y', '{"num_bag_folds": 3, "use_bag_holdout": true, "time_column": "day", "holdout_frac": 0.2, "ignored_columns": "day"}');

@@ -2,7 +2,7 @@
  * fit_crossfit.c - how good weights are on rows that they were not chosen on.
  *
  * Weights that were chosen greedily on rows look better there than they are. So the scored rows are parted, by whole folds where
- * there are some; on each part predicts a mean whose weights the other parts chose, and what comes of all of them together is the
+ * they are in some; on each part predicts a mean whose weights the other parts chose, and what comes of all of them together is the
  * ensemble's score. The same is done with the best single model, for picking the best one of many flatters as well: only
  * scores of the same kind are compared.
  */
@@ -41,9 +41,9 @@ parts_count(const AgFit *fit, int n_models)
 {
 	const AgValidation *v = &fit->validation;
 	double cells = (double) v->n_scored * ag_fit_width(fit) * n_models * AG_ENSEMBLE_STEPS;
-	int most = v->n_folds == 0           ? PARTS_OF_HOLDOUT
-			   : v->n_folds < MOST_PARTS ? v->n_folds
-										 : MOST_PARTS;
+	int most = v->n_folds == 0 || v->is_held_out ? PARTS_OF_HOLDOUT
+			   : v->n_folds < MOST_PARTS         ? v->n_folds
+												 : MOST_PARTS;
 	double affordable = 1.0 + CELLS_AT_ONCE / cells;
 
 	if (affordable < most)
@@ -61,7 +61,7 @@ parts_deal(Crossfit *c)
 	for (int64_t i = 0; i < v->n_scored; i++)
 	{
 		uint32_t row = v->scored_rows[i];
-		uint32_t number = v->fold_of != NULL ? v->fold_of[row]
+		uint32_t number = v->fold_of != NULL && !v->is_held_out ? v->fold_of[row]
 						  : fit->group_of != NULL
 							  ? ag_random_below(key, fit->group_of[row], 1u << 20)
 							  : ag_random_below(key, row, 1u << 20);
